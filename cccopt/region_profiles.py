@@ -62,4 +62,5 @@ def program_of(marked: str, name: str = "<ptx>") -> Program:
 
 def of_run(program: Program, run: Profile) -> RunProfile:
     """The profile of one launch of ``program`` that counted ``run``."""
-    return measure(program.module, run.issues, run.sectors_by_function)
+    launches = {function.name: run.launches for function in program.module.functions()}
+    return measure(program.module, run.issues, run.sectors_by_function, launches=launches)

@@ -153,6 +153,7 @@ def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, 
     Raises ValueError where the run is damaged.
     """
     times = {f.name: f.time_ns for f in run.functions if f.kernel}
+    launches = {f.name: f.launches or 0 for f in run.functions if f.kernel}
     elapsed = _elapsed(run)
     return tuple(
         advice
@@ -160,7 +161,10 @@ def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, 
         for advice in _advise(
             unit.unit,
             parse(unit.ptx),
-            {c.name: KernelRun(c, elapsed.get(c.name, Elapsed())) for c in unit.functions},
+            {
+                c.name: KernelRun(c, elapsed.get(c.name, Elapsed()), launches.get(c.name, 0))
+                for c in unit.functions
+            },
             times,
             only_in_lane,
         )

@@ -104,10 +104,11 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class KernelRun:
-    """What a run counted at a kernel's candidates, and what the GPU had in its time."""
+    """What a run counted at a kernel's candidates, what the GPU had in its time, and its launches (0: not known)."""
 
     counts: CandidateCounts
     time: Elapsed
+    launches: int = 0
 
 
 def trials(
@@ -188,7 +189,7 @@ def _profile(marked: Module, kernel: str, counted: KernelRun) -> tuple[RunProfil
     """The profile of the regions of ``marked``, and their share in the issue slots of the kernel."""
     function = next(f for f in marked.functions() if f.name == kernel)
     issues = issues_of(function, counted.counts)
-    profile = measure(marked, issues, times={kernel: counted.time})
+    profile = measure(marked, issues, times={kernel: counted.time}, launches={kernel: counted.launches})
     body = function.body or ()
     total = sum(
         isa.facts(s).slots * count.warps

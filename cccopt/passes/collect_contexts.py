@@ -23,6 +23,7 @@ from cccopt.ccc.outcome.choices import Form, Mode, Outcome, StackMemory
 from cccopt.ccc.outcome.refusal import Refusal, refuse
 from cccopt.ccc.outcome.report import RegionReport
 from cccopt.ccc.plan.block_size import SHARED_BYTES, block_limit, block_threads
+from cccopt.ccc.plan.devices import warps_at_once
 from cccopt.ccc.plan.empty_tasks import empty_tasks
 from cccopt.ccc.plan.plan import Plan
 from cccopt.ccc.plan.planning import legal_plan, make_plan
@@ -278,8 +279,9 @@ def _shared_first(options: Options) -> StackOptions:
 
 def _decided(analysis: RegionAnalysis, function: Function, plan: Plan | None, options: Options) -> Decision:
     view, region = analysis.view, analysis.region
-    numbers = estimate(view, region, plan, _measured(function, options))
     threads, _ = block_threads(function, region)
+    at_once = warps_at_once(view.module, threads, options.resident)
+    numbers = estimate(view, region, plan, _measured(function, options), at_once)
     if plan is None:
         paths = range(len(region.all_paths()))
         # Plans take names, which the function that is rewritten must not be without.

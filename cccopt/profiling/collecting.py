@@ -48,11 +48,12 @@ def run_file(counted: ProgramRun, timed: ProgramRun | None) -> RunFile:
     """
     known_times = () if timed is None or timed.untimed else timed.times
     elapsed = _elapsed(known_times, (timed or counted).devices)
-    units = [counts_in(unit, elapsed) for unit in counted.units]
-    decoded = merged(units)
-    functions = decoded.functions
     plain = _launched(time for time in known_times if not time.counted)
     copies = _launched(time for time in counted.times if time.counted)
+    launches = {name: of.launches for name, of in copies.items()}
+    units = [counts_in(unit, elapsed, launches) for unit in counted.units]
+    decoded = merged(units)
+    functions = decoded.functions
     others = _launched(time for time in counted.times if not time.counted)
     notes = [*decoded.notes, *counted.lost, *(timed.lost if timed else ())]
     notes += _different(plain, copies)
@@ -76,9 +77,13 @@ def run_file(counted: ProgramRun, timed: ProgramRun | None) -> RunFile:
     return with_sources(run, on_disk(files_of(run.functions)))
 
 
-def counts_in(unit: UnitCounts, times: Mapping[str, Elapsed] | None = None) -> RunFile:
+def counts_in(
+    unit: UnitCounts,
+    times: Mapping[str, Elapsed] | None = None,
+    launches: Mapping[str, int] | None = None,
+) -> RunFile:
     """What a unit counted on one device. Kernels that cannot be counted are there, so that their times can be.
-    ``times`` are what the GPU had while each kernel ran.
+    ``times`` are what the GPU had while each kernel ran, ``launches`` how often it did.
     """
     try:
         layout = of_bytes(unit.layout)
@@ -104,7 +109,7 @@ def counts_in(unit: UnitCounts, times: Mapping[str, Elapsed] | None = None) -> R
     marked = parse(layout.marked)
     if has_candidates(marked):
         return replace(found, candidates=candidates_of(unit.name, marked, issues_of(counts)))
-    return replace(found, kernels=regions_of(marked, layout, counts, times))
+    return replace(found, kernels=regions_of(marked, layout, counts, times, launches))
 
 
 def _elapsed(times: Iterable[KernelTime], devices: Iterable[DeviceFacts]) -> dict[str, Elapsed]:
@@ -120,8 +125,8 @@ def _elapsed(times: Iterable[KernelTime], devices: Iterable[DeviceFacts]) -> dic
 def _without_doubtful_times(
     regions: RunProfile, units: Iterable[RunFile], plain: dict[str, _Launched], copies: dict[str, _Launched]
 ) -> RunProfile:
-    """The regions, without a time those whose kernel's time is also that of other counts (of kernels of the same name,
-    or of several processes), or of another number of launches.
+    """The regions, without a time and launches those whose kernel's are also those of other counts (of kernels of the
+    same name, or of several processes), or whose time is that of another number of launches.
     """
     counted = Counter(f.name for unit in units for f in unit.functions if f.kernel)
     sure = {
@@ -132,7 +137,9 @@ def _without_doubtful_times(
     }
     return RunProfile(
         {
-            name: found if name in sure else {number: region.untimed() for number, region in found.items()}
+            name: found
+            if name in sure
+            else {n: replace(region.untimed(), launches=0) for n, region in found.items()}
             for name, found in regions.functions.items()
         }
     )

@@ -205,12 +205,13 @@ def regions_of(
     layout: Layout,
     counts: Sequence[FunctionCounts],
     times: Mapping[str, Elapsed] | None = None,
+    launches: Mapping[str, int] | None = None,
 ) -> RunProfile:
     """The profile of the marked regions of ``module``, which was instrumented with its markers. ``times`` are what the
-    GPU had while each kernel ran.
+    GPU had while each kernel ran, ``launches`` how often it did.
     """
     sectors = {c.layout.name: sum(s for _, s in c.accesses) for c in counts} if layout.watched else None
-    return measure(module, issues_of(counts), sectors, times)
+    return measure(module, issues_of(counts), sectors, times, launches)
 
 
 # --- the source ----------------------------------------------------------------------------------------------------

@@ -46,7 +46,12 @@ def of_launch(
     if has_candidates(program.module):
         run = replace(run, candidates=candidates_of(unit, program.module, profile.issues))
     else:
-        regions = measure(program.module, profile.issues, profile.sectors_by_function)
+        regions = measure(
+            program.module,
+            profile.issues,
+            profile.sectors_by_function,
+            launches={function.name: profile.launches for function in program.module.functions()},
+        )
         run = replace(run, kernels=regions)
     return with_sources(run, on_disk(files_of(functions)) if sources is None else sources)
 

@@ -128,7 +128,9 @@ def test_a_file_of_the_first_layout_is_added_to(capfd: pytest.CaptureFixture[str
     made = json.loads(Path("old.json").read_text())
     assert made["schema"] == 2
     # It had no times.
-    assert made["kernels"] == {"f": {"1": {"kind": "for", **region, "elapsed": 0.0, "resident": 0.0}}}
+    assert made["kernels"] == {
+        "f": {"1": {"kind": "for", **region, "elapsed": 0.0, "resident": 0.0, "launches": 0}}
+    }
     assert [(x["file"], x["line"], x["warps"]) for x in made["functions"][0]["lines"]] == [("k.ptx", 6, 2)]
 
 

@@ -361,19 +361,33 @@ def test_the_loop_is_told_from_the_program() -> None:
     assert before.warp_instructions - 8 * 2 <= own <= before.warp_instructions + 8
 
 
-def test_a_profile_is_made_with_the_loop() -> None:
+def _decided(most: int, blocks: int, launches: int, resident: int | None) -> set[str]:
+    """What `auto` makes of `trips` for trip counts of numbers below ``most``, by a profile of its launches."""
     marked = print_module(only(compiled("grid", "sm_90"), "trips"))
-    rows = []
-    for most in (5, 64):
-        values = np.random.default_rng(2).integers(1, most, 500).astype(np.int32)
-        launch = Launched("trips", (8, 1, 1), (64, 1, 1), [values, np.zeros(500, np.int32), 500])
-        profile = profile_of(marked, [launch])
-        counted = profile.functions["trips"]
-        assert [(r.kind, r.entered) for r in counted.values()] == [("grid", 512), ("while", 500)]
-        result = rewrite_module(parse(marked), Options("auto", profile=profile))
-        rows.append({r.outcome for r in result.regions})
-        assert not any(d.code == "CCC068" for d in result.remarks)
-    assert rows == [{"declined"}, {"rewritten"}]
+    n = 64 * blocks - 12
+    values = np.random.default_rng(2).integers(1, most, n).astype(np.int32)
+    launch = Launched("trips", (blocks, 1, 1), (64, 1, 1), [values, np.zeros(n, np.int32), n])
+    profile = profile_of(marked, [launch] * launches)
+    counted = profile.functions["trips"]
+    assert [(r.kind, r.entered, r.launches) for r in counted.values()] == [
+        ("grid", 64 * blocks * launches, launches),
+        ("while", n * launches, 0),
+    ]
+    result = rewrite_module(parse(marked), Options("auto", profile=profile, resident=resident))
+    assert not any(d.code == "CCC068" for d in result.remarks)
+    return {r.outcome for r in result.regions}
+
+
+def test_a_profile_is_made_with_the_loop() -> None:
+    assert _decided(most=5, blocks=128, launches=1, resident=2) == {"declined"}
+    assert _decided(most=64, blocks=128, launches=1, resident=2) == {"rewritten"}
+
+
+def test_a_block_that_runs_alone_leaves_its_tasks() -> None:
+    """A warp ends the loop over blocks with tasks that fill no warp: in each launch, and after few blocks for most."""
+    assert _decided(most=64, blocks=128, launches=1, resident=128) == {"declined"}
+    assert _decided(most=64, blocks=128, launches=1, resident=None) == {"declined"}
+    assert _decided(most=64, blocks=8, launches=16, resident=2) == {"declined"}
 
 
 def test_the_option_travels_with_nvcc(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def built(folder: Path, text: str, *options: str) -> str:
 
 def counted(ptx: str, grid: int) -> RunFile:
     """The file of a launch of the counted kernel, as if a GPU had run it."""
-    return counts_in(counts_on_gpu(ptx, grid))
+    return counts_in(counts_on_gpu(ptx, grid), launches={"k": 1})
 
 
 def counts_on_gpu(ptx: str, grid: int) -> UnitCounts:
@@ -124,6 +124,18 @@ def test_loops_have_the_time_of_their_kernel_if_it_is_theirs_alone(tmp_path: Pat
     ):
         assert (untimed.elapsed, untimed.resident) == (0.0, 0.0)
         assert untimed.warps > 0
+
+
+def test_launches_of_a_loop_over_blocks_are_those_of_its_counts(tmp_path: Path) -> None:
+    unit = counts_on_gpu(built(tmp_path, KERNELS["grid"]), 40)
+
+    def launches(*units: UnitCounts) -> list[int]:
+        counts = ProgramRun(0, 0, True, True, units, (timed("k", 2, counted=True), timed("k", 3)), (GPU,))
+        return [region.launches for region in run_file(counts, None).kernels.functions["k"].values()]
+
+    assert launches(unit) == [2, 0]
+    # Of several processes, all have one name.
+    assert launches(unit, unit) == [0, 0]
 
 
 @pytest.mark.parametrize("kind", KERNELS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cccopt.ptx.constants import WARP_SIZE
 from cccopt.ptx.ir import Directive, Module
 
 
@@ -39,6 +40,16 @@ def target_of(module: Module) -> str:
     """The target that the module names, ``sm_90`` or the like."""
     found = (i.arguments[0] for i in module.items if isinstance(i, Directive) and i.name == ".target")
     return next(found, "")
+
+
+def warps_at_once(module: Module, threads: int, resident: int | None) -> int:
+    """The warps of ``resident`` blocks of ``threads`` threads; as many as the target's largest device holds, if that is
+    None.
+    """
+    if resident is not None:
+        return resident * -(-threads // WARP_SIZE)
+    device = device_of(module) or UNKNOWN_DEVICE
+    return device.processors * device.threads // WARP_SIZE
 
 
 def device_of(module: Module) -> Device | None:

@@ -19,9 +19,7 @@ from dataclasses import dataclass
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import refuse
 from cccopt.ccc.outcome.stack_pool import StackPool
-from cccopt.ccc.plan.block_size import whole_warps
-from cccopt.ccc.plan.devices import UNKNOWN_DEVICE, device_of
-from cccopt.ccc.plan.stack import SLOTS
+from cccopt.ccc.plan.devices import warps_at_once
 from cccopt.ptx.ir import Function, Module, Register, Variable
 from cccopt.text import Place
 
@@ -47,9 +45,7 @@ def pool_for(module: Module, threads: int, end: int, resident: int | None) -> St
     """The pool for stacks that end at byte ``end`` of an entry, in ``resident`` blocks of up to ``threads`` threads at
     once; as many warps as the target's largest device holds, if that is None.
     """
-    device = device_of(module) or UNKNOWN_DEVICE
-    warps = device.processors * device.threads if resident is None else resident * whole_warps(threads)
-    warps //= SLOTS
+    warps = warps_at_once(module, threads, resident)
     return StackPool(warps + (warps + 3) // 4, (end + _GRAIN - 1) // _GRAIN * _GRAIN)
 
 

@@ -25,6 +25,9 @@ from cccopt.version import __version__
 SCHEMA = 1
 """The layout that is written here."""
 
+_ADDED = ("elapsed", "resident", "launches")
+"""What files of earlier versions do not have."""
+
 _MAKE_ONE = "make one with `cccopt profile -- PROGRAM` or `cccopt emulate FILE.ptx KERNEL ... --profile=FILE`"
 
 SCHEMAS = (1, 2)
@@ -40,7 +43,8 @@ class RegionProfile:
     (inner marked regions aside), ``packed`` those that it would take if only full warps began it. ``sectors`` is the
     32-byte pieces of global memory that a marked loop touched, with all inside it. ``elapsed`` are the issue slots that
     the GPU had in the time of a marked loop, and ``resident`` the cycles that it had for warps, as many as it holds at
-    once or a launch has: both are 0 if that time is not known.
+    once or a launch has: both are 0 if that time is not known. ``launches`` are those of a kernel marked ``grid``, 0 if
+    their number is not known.
     """
 
     kind: str
@@ -53,6 +57,7 @@ class RegionProfile:
     sectors: float = 0.0
     elapsed: float = 0.0
     resident: float = 0.0
+    launches: int = 0
 
     def __add__(self, other: RegionProfile) -> RegionProfile:
         mine, theirs = asdict(self), asdict(other)
@@ -188,8 +193,7 @@ def kernels_of(profile: RunProfile) -> dict[str, dict[str, dict[str, object]]]:
 def _region(entry: Mapping[str, object]) -> RegionProfile:
     numbers: dict[str, float] = {}
     for name in (f.name for f in fields(RegionProfile) if f.name != "kind"):
-        # Files of earlier versions have no times.
-        value = entry.get(name, 0.0) if name in ("elapsed", "resident") else entry[name]
+        value = entry.get(name, 0) if name in _ADDED else entry[name]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
             raise ValueError(f"`{name}` is {value!r}, not a count")
         numbers[name] = value

@@ -45,9 +45,11 @@ def measure(
     issues: Issues,
     sectors: Mapping[str, float] | None = None,
     times: Mapping[str, Elapsed] | None = None,
+    launches: Mapping[str, int] | None = None,
 ) -> RunProfile:
     """The profile of launches of marked PTX: ``issues`` go by the statements of ``module``. By function, ``sectors``
-    are those of all its accesses to global memory, and ``times`` what the GPU had while it ran. Where sectors were not
+    are those of all its accesses to global memory, ``times`` what the GPU had while it ran, and ``launches`` those of a
+    kernel. Where sectors were not
     counted, each lane is taken to touch one of its own, but where lanes are known to touch places side by side.
     Sectors of functions that a loop calls are none of its own. Functions that are refused have no profile.
     """
@@ -63,6 +65,7 @@ def measure(
             _by_index(view, function, issues),
             None if sectors is None else sectors.get(function.name, 0.0),
             Elapsed() if times is None else times.get(function.name, Elapsed()),
+            0 if launches is None else launches.get(function.name, 0),
         )
         try:
             regions = find(view, with_unfit=True).regions
@@ -86,12 +89,15 @@ def _by_index(view: View, function: Function, issues: Issues) -> dict[int, Count
 
 @dataclass(frozen=True)
 class _CountedFunction:
-    """A function with the counts of a launch by statement, its sectors (None: not counted), and its time."""
+    """A function with the counts of launches by statement, its sectors (None: not counted), its time and how many
+    launches there were.
+    """
 
     view: View
     counts: Mapping[int, Count]
     sectors: float | None
     time: Elapsed
+    launches: int
 
     def region(self, region: Region) -> dict[int, RegionProfile]:
         """The profiles of a marked loop and its paths."""
@@ -113,6 +119,7 @@ class _CountedFunction:
                 self._sectors(region.nodes),
                 time.slots,
                 time.cycles,
+                self.launches if region.annotation.kind == Kind.GRID else 0,
             )
         }
         for path in tree:
