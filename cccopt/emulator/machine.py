@@ -22,6 +22,7 @@ from cccopt.emulator.pieces import Decoded, Piece, Slot
 from cccopt.emulator.reconverge import Reconvergence
 from cccopt.emulator.semantics import Array, Type
 from cccopt.emulator.special_registers import special_registers
+from cccopt.emulator.system_calls import SystemCalls
 from cccopt.emulator.trace import Trace
 
 MAX_DEPTH = 1024
@@ -79,6 +80,7 @@ class Machine:
         self.memory = memory
         self.shape = shape = memory.shape
         self.places = memory.places
+        self.system_calls = SystemCalls(memory, self.places, shape)
         self.pieces = kernel.pieces
         self.max_steps = options.max_steps
         self.steps = 0
@@ -172,7 +174,7 @@ class Machine:
         """The error that `trap` is."""
         return self.places.error(
             TRAPPED, f"the kernel trapped in {self.shape.thread_name(int(group.ix[0]))}", piece.ending,
-            help="`trap` is what a failed assertion and `__trap()` become",
+            help="`trap` is what `__trap()` becomes",
         )  # fmt: skip
 
     # --- calls -------------------------------------------------------------------------------------------------
@@ -180,13 +182,20 @@ class Machine:
     def call(self, piece: Piece, group: LaneGroup) -> None:
         """Copies the arguments and sends the lanes to the callee's entry."""
         assert piece.ending is not None
-        _, arguments = call_operands(piece.ending)
+        results, arguments = call_operands(piece.ending)
+        caller = self.rows(piece.function, group.ix)
+        if piece.callee not in self.kernel.entries:
+            given = [self._value(argument, caller) for argument in arguments]
+            found = self.system_calls.run(piece.callee, piece.ending, group.ix, given)
+            for result in results:
+                self._set(result, caller, found)
+            self.scheduler.push(piece.following, group)
+            return
         _, formals = self.kernel.formals[piece.callee]
         if len(arguments) != len(formals):
             raise self.places.error(
                 MALFORMED, f"call of `{piece.callee}` with {len(arguments)} arguments", piece.ending
             )
-        caller = self.rows(piece.function, group.ix)
         self.threads.enter_call(group, piece.index)
         if piece.callee in self.kernel.deep:
             self.depth[group.ix] += 1
@@ -196,6 +205,21 @@ class Machine:
         for argument, formal in zip(arguments, formals, strict=True):
             self._copy(piece.ending, argument, caller, formal, callee)
         self.scheduler.push(self.kernel.entries[piece.callee], group)
+
+    def _value(self, argument: object, rows: Array) -> Array:
+        """An argument as an unsigned integer of each lane."""
+        if isinstance(argument, Slot):
+            return self.registers[argument.index][rows]
+        assert isinstance(argument, ParameterVariable)
+        data = self.parameter_data[argument.index][rows, : argument.size]
+        return np.ascontiguousarray(data).view(f"u{argument.size}").reshape(-1)
+
+    def _set(self, result: object, rows: Array, values: Array) -> None:
+        """Sets the result of a call to one value of 32 bits for each lane."""
+        if isinstance(result, Slot):
+            self.registers[result.index][rows] = values.view(np.uint32)
+        elif isinstance(result, ParameterVariable):
+            self.parameter_data[result.index][rows, :4] = values.view(np.uint8).reshape(-1, 4)
 
     def rows(self, function: str, lanes: Array, below: bool = False) -> Array:
         """The rows of the register file that ``lanes`` use in a function (``below``: one call further out)."""
