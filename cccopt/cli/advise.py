@@ -274,7 +274,7 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
         out.print(Text(f"     {pragma.text}"), soft_wrap=True)
         out.print(Text(f"     {pragma.place.line_text.strip()}"), soft_wrap=True)
     if others:
-        out.print(Text(f"   The same pragmas serve {', '.join(others)}."), soft_wrap=True)
+        out.print(Text(f"   The same pragmas apply to {', '.join(others)}."), soft_wrap=True)
     for pragma, promise in promises_of(advice):
         out.print(Text(f"   You vouch for {pragma.place}: {promise}."), soft_wrap=True)
     for pragma, judgement in advice.judgements:

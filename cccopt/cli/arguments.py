@@ -114,7 +114,7 @@ def _scalar(text: str, kind: str, value: str) -> np.generic:
         number = float(value) if type_.kind == "f" else int(value, 0)
     except ValueError as problem:
         why = f"`{value}` is not a number of type {kind}"
-        raise bad_argument(text, why, "write it like `i32:5`") from problem
+        raise bad_argument(text, why, f"write it like `i32:5`; types: {', '.join(_TYPES)}") from problem
     if type_.kind != "f":
         info = np.iinfo(type_)
         if not info.min <= number <= info.max:

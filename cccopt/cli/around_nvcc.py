@@ -84,7 +84,9 @@ def print_help() -> None:
     for name, value, does, otherwise in options.TABLE:
         default = f" (default: {otherwise})" if otherwise else ""
         print(f"{options.spelled(name, value):<28}  {does}{default}")
-    print("\nCCC_NVCC names the nvcc to use, CCCOPT_CACHE a folder for files that can be made again.")
+    print(
+        "\nCCC_NVCC names the nvcc to use; CCCOPT_CACHE names the cache folder, whose files can be regenerated."
+    )
     print("`cccopt explain CCC030` prints the page of a code, `cccopt doctor` shows which nvcc is used.")
     print("\nThe options of nvcc, as `nvcc --help` prints them:", flush=True)
 

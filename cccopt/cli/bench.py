@@ -67,8 +67,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "workloads",
         nargs="*",
         metavar="WORKLOAD",
-        help=f"{', '.join(workload.names())}, or a folder (default: all); `{_CCC}` before them for all builds, "
-        f"`{_CTE}` before those of CTE, `{_GRAPHS}` before graph algorithms",
+        help=f"{', '.join(workload.names())}, or a folder (default: all); put `{_CCC}` first to compare all "
+        f"builds, `{_CTE}` to name workloads of CTE, `{_GRAPHS}` to name graph algorithms",
     )
     parser.add_argument(
         "--on",
@@ -132,7 +132,7 @@ def _add_cte(parser: argparse.ArgumentParser) -> None:
         "--policy",
         action="append",
         help="`cte`: a policy, kernel-level form or library, `sub_warp` for all widths; may be repeated "
-        f"(default: all); {cte_workload.ONE_PER_LANE} always runs. `graphs`: also run the forms with CTE with this "
+        f"(default: all); {cte_workload.ONE_PER_LANE} always runs. `graphs`: also run the forms that use CTE with this "
         "policy, `sub_warp` for all widths; may be repeated",
     )
     parser.add_argument(
@@ -146,14 +146,14 @@ def _add_cte(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--counters",
         action="store_true",
-        help="`graphs` only: on a GPU, also count instructions and memory with Nsight Compute once all is timed, which"
-        " takes long; the emulator always counts",
+        help="`graphs` only: on a GPU, after all timing, also count instructions and memory traffic with Nsight Compute"
+        " (slow); the emulator always counts",
     )
     parser.add_argument(
         "--headers",
         action="append",
         metavar="NAME=FOLDER",
-        help="`cte` only: also make policies and forms with the headers in FOLDER, as POLICY@NAME; may be"
+        help="`cte` only: also build the policies and forms with the headers in FOLDER, listed as POLICY@NAME; may be"
         " repeated",
     )
     parser.add_argument(

@@ -30,8 +30,8 @@ def add_mode(parser: argparse.ArgumentParser, default: str = "auto") -> None:
         choices=MODES,
         default=default,
         metavar="|".join(MODES),
-        help="rewrite what is expected to pay; everything that can be rewritten, except loops that nvcc would unroll;"
-        f" or nothing (default: {default})",
+        help="auto: rewrite what is expected to pay; always: everything that can be rewritten, except loops that nvcc"
+        f" would unroll; off: nothing (default: {default})",
     )
 
 

@@ -34,7 +34,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         metavar="N=FILE.npy",
-        help="after the run, write argument N (from 0), a buffer",
+        help="after the run, write the buffer that is argument N (counted from 0) to FILE.npy",
     )
     parser.add_argument(
         "--profile",

@@ -30,7 +30,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--explorer",
         type=Path,
         metavar="FILE.json",
-        help="write what each pass makes of each function, in the layout of Compiler Explorer's pipeline view",
+        help="write each function as it is after each pass, in the layout of Compiler Explorer's pipeline view",
     )
     parser.add_argument(
         "--keep-going",

@@ -67,7 +67,8 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         dest="builds",
         choices=_OTHERS,
         metavar="BUILD",
-        help=f"a build besides the plain one: {', '.join(_OTHERS)}; may be repeated (default: {', '.join(_DEFAULT)})",
+        help=f"a build to try in addition to the plain one: {', '.join(_OTHERS)}; may be repeated"
+        f" (default: {', '.join(_DEFAULT)})",
     )
     parser.add_argument(
         "--rounds", type=_rounds, default=7, help="runs of each build (default: %(default)s, at least 3)"
@@ -84,7 +85,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="a file that the program writes and that no build may change; may be repeated",
+        help="an output file of the program that must be the same for every build; may be repeated",
     )
     add_workers(
         parser,

@@ -179,7 +179,7 @@ def _region(data: Mapping[str, Any]) -> RewrittenRegion:
     )
 
 
-_REBUILT_FROM = "other values are rebuilt from it"
+_REBUILT_FROM = "other values are recomputed from it"
 
 
 def uncompressed_bytes(context: Iterable[Mapping[str, str]]) -> int:

@@ -17,7 +17,7 @@ MODES = ("auto", "always", "off")
 # line says it).
 # fmt: off
 TABLE = (
-    (PREFIX, "|".join(MODES), "rewrite what should pay; all but loops that nvcc would unroll; or nothing", "auto"),
+    (PREFIX, "|".join(MODES), "rewrite what should pay; all but loops that nvcc would unroll; nothing", "auto"),
     ("--ccc-profile", "FILE.json", "let `auto` decide from how often lanes reached each region", "a model"),
     ("--ccc-decisions", "FILE.json", "build kernels as `cccopt tune` found best; `auto` decides on others", "none"),
     ("--ccc-resident", "N", "how many blocks of a kernel marked `grid` share its work", "all that run at once"),

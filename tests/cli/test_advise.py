@@ -190,7 +190,7 @@ def test_instances_of_a_template_are_told_together(folder: Path, capsys: pytest.
     assert main(["advise", "steps.cu"]) == 0
     out = capsys.readouterr().out
     assert "1. void steps<float>(int, unsigned int const*, unsigned int*): only a run can tell" in out
-    assert "The same pragmas serve void steps<int>(int, unsigned int const*, unsigned int*)." in out
+    assert "The same pragmas apply to void steps<int>(int, unsigned int const*, unsigned int*)." in out
     assert "\n2. " not in out
 
 

@@ -17,7 +17,7 @@ UNKNOWN = Rule(
     "CCC044",
     "the marked loop runs the instruction `{}`, which cccopt does not know",
     "what it synchronizes is not known, so nothing can be proved about the loop",
-    "take it out of the loop, or add its row to the instruction table",
+    "take it out of the loop, or add the instruction to cccopt's table (docs/extending.md)",
 )
 BARRIER = Rule(
     "CCC038",
@@ -48,7 +48,7 @@ WAITING = Rule(
     "the marked loop may wait for another thread",
     "how long an inner loop runs depends on what an atomic, volatile or ordered access returns, and the lane"
     " that determines this value may itself be waiting for this lane",
-    "end the loop by a count or by the lane's own progress, or take it out of the marked loop",
+    "let a count or the lane's own progress end the inner loop, or move that loop out of the marked one",
 )
 EXCHANGE = Rule(
     "CCC109",

@@ -34,7 +34,7 @@ NO_LOOP = Rule(
 )
 OTHER_ENTRY = Rule(
     "CCC031",
-    "the marked path is entered other than at its beginning",
+    "control flow enters the marked path at a point other than its beginning",
     "the compiler merged code of this path with code of another path; a task could start in its middle",
     "mark only one of the paths, or move the code that they share (often a function call) out of both",
 )
@@ -46,7 +46,7 @@ BEGINS_ITERATION = Rule(
 )
 OTHER_EXIT = Rule(
     "CCC032",
-    "the marked path is left other than at its end",
+    "control flow leaves the marked path at a point other than its end",
     "a `break`, `return`, `goto` or `continue` inside the path decides what its own lane does next, but the task may"
     " run later and in another lane",
     "move the jump out of the path: decide it before the path begins, or wrap the rest of the iteration in an if",
@@ -72,7 +72,7 @@ CARRIED = Rule(
 )
 REDUCTIONS = Rule(
     "CCC035",
-    "paths update {} registers by `{}`, of which the clause `reduce` names only {}",
+    "paths update {} registers by `{}`, but the clause `reduce` names only {} of them",
     "any lane may update a reduction, in any order, so the clause has to cover each of these registers",
     "name all variables that paths update by this operator, or none",
 )
@@ -178,7 +178,7 @@ UNKNOWN = Rule(
     "CCC044",
     "the marked loop contains the instruction `{}` (line {} of the PTX), which cccopt does not know",
     "what it reads, writes and synchronizes is not known, so nothing can be proved about the loop",
-    "take it out of the loop, or add its row to the instruction table",
+    "take it out of the loop, or add the instruction to cccopt's table (docs/extending.md)",
 )
 INNER_LOOP = Rule(
     "CCC045",

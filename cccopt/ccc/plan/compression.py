@@ -143,7 +143,7 @@ class _Cut:
         out = [self._decided(i, keys, rebuilt) for i in live_ins]
         known = {i.name for i in live_ins}
         extra = (
-            LiveIn(n, self.values.view.types[n], Placement.COLLECTED, "other values are rebuilt from it")
+            LiveIn(n, self.values.view.types[n], Placement.COLLECTED, "other values are recomputed from it")
             for n in sorted(names - known)
         )
         shared = tuple(
