@@ -13,7 +13,9 @@ from random import Random
 from cccopt.clauses import ITERATED
 from cccopt.source.annotate import annotate
 from cccopt.source.strip import strip
+from tests.fuzz import cuda_idioms
 from tests.fuzz.cuda_arrays import Arrays
+from tests.fuzz.cuda_idioms import Idioms
 from tests.fuzz.cuda_memory import ACTUALS, REPEATS, Memory, Mode, formals
 from tests.fuzz.cuda_paths import PathWriter
 from tests.fuzz.cuda_pieces import Scope
@@ -21,7 +23,8 @@ from tests.fuzz.cuda_sums import clauses, draw_sums
 from tests.fuzz.cuda_values import Values
 from tests.kernels.running import Launch
 
-HEAD = """
+HEAD = (
+    """
 __device__ __forceinline__ unsigned hash32(unsigned x) {
   x ^= x >> 16; x *= 0x7feb352dU; x ^= x >> 15; x *= 0x846ca68bU; return x ^ x >> 16;
 }
@@ -43,6 +46,8 @@ __device__ __noinline__ unsigned touch(unsigned* map, unsigned at, unsigned x) {
   return old;
 }
 """
+    + cuda_idioms.HEAD
+)
 
 _COMMON = (
     ("unsigned i = me; i < (unsigned)n; i += all", "i", "unsigned", "i"),
@@ -147,7 +152,8 @@ class _Body:
         memory = Memory(random, mode, shared=not grid, arrays=arrays)
         sums = () if grid else draw_sums(random)
         independent = mode is Mode.APART and random.random() < 0.88
-        self.writer = PathWriter(random, mode, memory, sums, kernel=name, independent=independent)
+        idioms = Idioms.drawn(seed, meeting=mode is not Mode.APART, kept=mode is Mode.SCRATCH and not grid)
+        self.writer = PathWriter(random, mode, memory, sums, idioms, kernel=name, independent=independent)
         self.writer.often = random.choice((1.0, 1.0, 1.0, 1.0, 0.6))
         self.loop = random.choice(_LOOPS)
         self.heavy = random.random() < 0.08
@@ -204,7 +210,7 @@ class _Body:
         write = self.writer
         head, counter, type, at = self.loop
         before, opening, closing, step = self._written(head)
-        for line in write.memory.arrays.before():
+        for line in (*write.memory.arrays.before(), *write.idioms.before()):
             write.say(line)
         write.say(before)
         place = len(write.lines)
@@ -254,7 +260,7 @@ class _Body:
         if chance(0.1):
             write.say("uint4 four = reinterpret_cast<const uint4*>(a)[at % (items / 4u)];")
             values.known.update({f"four.{part}": "unsigned" for part in "xyzw"})
-        for line in write.memory.arrays.begin(values):
+        for line in (*write.memory.arrays.begin(values), *write.idioms.begin()):
             write.say(line)
         scope = Scope(values, 2, 0)
         write.block(scope, self.draw.choice((0, 1, 1, 2, 3)))
@@ -266,6 +272,7 @@ class _Body:
             self._leave_early(values, (0.06, 0.02, 0.01))
         for line in write.memory.arrays.end(values):
             write.say(line)
+        write.idioms.end()
 
     def _leave_early(self, values: Values, chances: tuple[float, float, float]) -> None:
         for word, chance in zip(("continue", "break", "return"), chances, strict=True):

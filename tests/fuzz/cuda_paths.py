@@ -275,7 +275,7 @@ class PathWriter(Writer):
         inner = Scope(values, 1, scope.marks - 1, "(unsigned)left")
         lines, indent, sums = self.lines, self.indent, self.sums
         self.lines, self.indent, self.sums = [], 1, ()
-        with self.memory.without_own():
+        with self.memory.without_own(), self.idioms.without_own():
             self.functions.append("")
             self.block(inner, self.random.randrange(1, 3))
             self.touch(inner)

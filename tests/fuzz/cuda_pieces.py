@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from tests.fuzz.cuda_idioms import Idioms
 from tests.fuzz.cuda_memory import Memory, Mode
 from tests.fuzz.cuda_sums import Sum
 from tests.fuzz.cuda_values import TYPES, Values
@@ -42,6 +43,7 @@ class Writer:
     mode: Mode
     memory: Memory
     sums: tuple[Sum, ...]
+    idioms: Idioms
     lines: list[str] = field(default_factory=list)
     names: int = 0
     indent: int = 1
@@ -64,6 +66,10 @@ class Writer:
 
     def statement(self, scope: Scope) -> None:
         """One statement drawn from all kinds."""
+        if self.idioms.wants():
+            for line in self.idioms.statement(scope.values):
+                self.say(line)
+            return
         kinds = [
             (self.declare, 30),
             (self.touch, 22),

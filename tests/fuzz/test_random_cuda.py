@@ -17,6 +17,24 @@ from tests.fuzz.hunt import hunt
 from tests.fuzz.trial import CLAUSES, differences
 from tests.kernels.running import Launch
 
+IDIOMS = (
+    r"next_far\(&rng\)",
+    r"next_near\(rng\)",
+    r"tree\(a",
+    r"grow\(map",
+    r"cas_add\(&",
+    r"pair_of\(",
+    r"lane_far\(",
+    r"lut\[",
+    r"_stack\[8\]",
+    "__ldcg",
+    "volatile",
+    "auto w",
+    "goto",
+    "__threadfence",
+    r"printf\(",
+    r"assert\(",
+)
 PRAGMAS = ("for", "for variable", "while", "if", "else", "switch", "recursive", "grid")
 
 
@@ -58,6 +76,11 @@ def test_the_generator_draws_every_pragma_clause_and_mode() -> None:
     assert {clause for clause in CLAUSES if re.search(rf"#pragma ccc .*\b{clause}\b", text)} == set(CLAUSES)
     assert {kernel.mode for kernel in made} == set(Mode)
     assert {kernel.dimensions for kernel in made} == {1, 2, 3}
+
+
+def test_the_generator_draws_every_idiom() -> None:
+    text = "\n".join(kernel.text for seed in range(40) for kernel in kernels(seed, 30))
+    assert [idiom for idiom in IDIOMS if not re.search(idiom, text)] == []
 
 
 def test_a_seed_gives_the_same_kernels_again() -> None:

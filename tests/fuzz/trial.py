@@ -38,7 +38,7 @@ from tests.fuzz.cuda_memory import BUFFERS, REORDERED, arguments
 from tests.kernels.running import MOST_SHUFFLED, Arguments, Launch, phases
 
 SECONDS = 60
-"""CPU time that one kernel may take: a pass that does not end is a find."""
+"""CPU time that rewriting one kernel may take: a pass that does not end is a find. Emulation ends by its steps."""
 
 CLAUSES = ("reduce", "chunk", "collect", "hoist", "nohoist", "independent", "block", "always")
 _WAITING = {Form.IN_LANE: 300_000, Form.CARRIED: 2_000_000}
@@ -106,10 +106,10 @@ def attempt(
             if not any(r.outcome == "rewritten" for v in outcome.variants for r in v.result.regions):
                 outcome.verdict, outcome.variants = "declined", []
                 return outcome
-            for variant in outcome.variants:
-                outcome.cells |= cells(kernel, variant)
-            if emulate:
-                _Emulation(outcome, draw, thorough=thorough).run()
+        for variant in outcome.variants:
+            outcome.cells |= cells(kernel, variant)
+        if emulate:
+            _Emulation(outcome, draw, thorough=thorough).run()
     except Refusal as problem:
         outcome.verdict, outcome.detail = problem.diagnostics[0].code, problem.diagnostics[0].message
     except CccError as problem:
