@@ -6,7 +6,7 @@ Safety: ASSUMES independent iterations (the pragma's word). Under `auto` it decl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cccopt.ccc.codegen.carried import rewrite_carried
@@ -23,7 +23,6 @@ from cccopt.ccc.outcome.choices import Form, Mode, Outcome, StackMemory
 from cccopt.ccc.outcome.refusal import Refusal, refuse
 from cccopt.ccc.outcome.report import RegionReport
 from cccopt.ccc.plan.block_size import SHARED_BYTES, block_limit, block_threads
-from cccopt.ccc.plan.devices import warps_at_once
 from cccopt.ccc.plan.empty_tasks import empty_tasks
 from cccopt.ccc.plan.plan import Plan
 from cccopt.ccc.plan.planning import legal_plan, make_plan
@@ -39,11 +38,11 @@ from cccopt.ccc.profitability.decision import (
 )
 from cccopt.ccc.profitability.decision import remarks as remarks_of
 from cccopt.ccc.profitability.estimate import estimate
-from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.ccc.profitability.unrolled import unrolled_loops
 from cccopt.ccc.regions.marked_loops import Region, annotations_in_loops, find, related
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes import carried_form, in_lane_form
+from cccopt.passes.measured import measured
 from cccopt.passes.options import Options
 from cccopt.passes.profile_fit import misfits
 from cccopt.passes.refused import left
@@ -217,7 +216,7 @@ def _carried(
     """The function with a region in the carried form, because of ``cause`` or because the user asks for it."""
     region, plan = carried_form.carried(analysis, cause, options.stack_options)
     view = region.view
-    numbers = estimate_carried(region, plan, _measured(function, options))
+    numbers = estimate_carried(region, plan, measured(view.module, function, region.region, options))
     stacks = {key: point.stack.shared_bytes for key, point in enumerate(plan.points)}
     own = static_shared_bytes(view.module, view.function)
     room = min(room_for_stacks(plan.threads), SHARED_BYTES) - own
@@ -250,10 +249,6 @@ def _function_of(view: View, region: Region, graph: Graph) -> Function:
     return replace(view.function, body=body, directives=directives)
 
 
-def _measured(function: Function, options: Options) -> Mapping[int, RegionProfile] | None:
-    return None if options.profile is None else options.profile.functions.get(function.name)
-
-
 def _plan(analysis: RegionAnalysis, options: Options) -> Plan | None:
     """The plan with all paths; None where their stacks do not fit and some paths may be left alone: then such as fit
     into shared memory come before stacks in global memory.
@@ -280,8 +275,7 @@ def _shared_first(options: Options) -> StackOptions:
 def _decided(analysis: RegionAnalysis, function: Function, plan: Plan | None, options: Options) -> Decision:
     view, region = analysis.view, analysis.region
     threads, _ = block_threads(function, region)
-    at_once = warps_at_once(view.module, threads, options.resident)
-    numbers = estimate(view, region, plan, _measured(function, options), at_once)
+    numbers = estimate(view, region, plan, measured(view.module, function, region, options))
     if plan is None:
         paths = range(len(region.all_paths()))
         # Plans take names, which the function that is rewritten must not be without.

@@ -25,6 +25,7 @@ from cccopt.ccc.profitability.model import SAFE_GAIN
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.labels import labels_of
+from cccopt.passes.measured import measured
 from cccopt.passes.options import Options
 from cccopt.passes.refused import with_next
 from cccopt.ptx.ir import Function
@@ -80,8 +81,7 @@ def _planned(
 
 
 def _numbers(view: View, plan: InLanePlan, function: Function, options: Options) -> InLaneEstimate | None:
-    profile = None if options.profile is None else options.profile.functions.get(function.name)
-    return estimate_in_lane(view, plan, profile)
+    return estimate_in_lane(view, plan, measured(view.module, function, plan.region, options))
 
 
 def rewritten(

@@ -51,12 +51,9 @@ def estimate(
     region: Region,
     plan: Plan | None,
     measured: Mapping[int, RegionProfile] | None,
-    at_once: int = 0,
 ) -> Estimate:
-    """The numbers of a region; ``plan`` gives contexts and the loop's form, ``measured`` is its function's profile.
-    ``at_once`` warps share the work of a loop over blocks.
-    """
-    maker = _Maker(view, region, plan, view.costs, at_once)
+    """The numbers of a region; ``plan`` gives contexts and the loop's form, ``measured`` is its function's profile."""
+    maker = _Maker(view, region, plan, view.costs)
     form = Form.SPLIT if plan is None or plan.split else Form.IDLE_LANES
     annotations = [region.annotation, *(path.annotation for path in region.all_paths())]
     fits = measured is not None and all(fits_to(measured, a) for a in annotations)
@@ -91,7 +88,6 @@ class _Maker:
     region: Region
     plan: Plan | None
     costs: Costs
-    at_once: int
 
     @property
     def _own(self) -> frozenset[str]:
@@ -120,7 +116,7 @@ class _Maker:
                         slots=of.issued / of.warps if of.warps else static,
                         packed=of.packed / full if full else static,
                         saved=self._coalesced(path) * full / iterations * SECTOR,
-                        late=_late(of, path, loop, self._begun(loop)) / copies[path.annotation.region],
+                        late=_late(of, path, loop) / copies[path.annotation.region],
                     ),
                 )
             )
@@ -136,12 +132,6 @@ class _Maker:
             * cycles_per_slot(self.view, self._own, self.region.nodes, self.region.header),
             begun_together(loop) if self.plan is not None and self.plan.split else 1.0,
         )
-
-    def _begun(self, loop: RegionProfile) -> int:
-        """How often a warp begins the marked loop, once it is rewritten."""
-        if loop.kind != Kind.GRID:
-            return loop.entries
-        return min(loop.entries, max(loop.launches, 1) * self.at_once)
 
     def assumed(self, form: str) -> LoopFlow:
         """By what is assumed without a profile."""
@@ -300,16 +290,15 @@ def begun_together(loop: RegionProfile) -> float:
     return min(loop.lanes / loop.entered * loop.entries / loop.warps, 1.0) if loop.entered else 1.0
 
 
-def _late(of: RegionProfile, path: Path, loop: RegionProfile, begun: int) -> float:
+def _late(of: RegionProfile, path: Path, loop: RegionProfile) -> float:
     """The runs of a path for tasks that are left when the marked loop ends, for each iteration of that loop by a warp.
-    Warps begin the loop ``begun`` times. On average half a warp of tasks is left; of loops each lane has one, and the
-    slowest goes on longest.
+    On average half a warp of tasks is left; of loops each lane has one, and the slowest goes on longest.
     """
     if not of.entries or not of.entered:
         return 0.0
     longer = of.warps / of.entries - of.lanes / of.entered if path.is_loop else 0.5
     most = max(of.warps - of.lanes / LANES, 0.0)
-    return min(max(longer, 0.0) * begun, most) / loop.warps
+    return min(max(longer, 0.0) * loop.entries, most) / loop.warps
 
 
 def context_slots(stack: StackCode) -> float:

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 
 from cccopt.ccc.profitability.elapsed import Elapsed
 from cccopt.ccc.profitability.flows import LANES
+from cccopt.clauses import Kind
 from cccopt.diagnostic import CccError, error
 from cccopt.files import read_text, write_text
 from cccopt.version import __version__
@@ -119,6 +120,22 @@ def summed(a: Mapping[int, RegionProfile], b: Mapping[int, RegionProfile]) -> di
     for number, region in b.items():
         found[number] = found[number] + region if number in found else region
     return found
+
+
+def shared_by(regions: Mapping[int, RegionProfile], at_once: int) -> dict[int, RegionProfile]:
+    """The regions of a kernel where ``at_once`` warps come to its loop over blocks in each launch, if it has one, and
+    share the iterations, each of which a warp of its own ran.
+    """
+    return {
+        number: _shared_by(region, at_once) if region.kind == Kind.GRID else region
+        for number, region in regions.items()
+    }
+
+
+def _shared_by(loop: RegionProfile, at_once: int) -> RegionProfile:
+    entries = min(loop.entries, max(loop.launches, 1) * at_once)
+    share = entries / loop.entries if loop.entries else 1.0
+    return replace(loop, entries=entries, entered=round(loop.entered * share))
 
 
 # --- the file ---
