@@ -27,6 +27,9 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Function, Instruction, Module, Variable
 from cccopt.ptx.isa import Control, Memory
 
+ASSERTION = "__assertfail"
+"""What a failed `assert` calls."""
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -137,6 +140,9 @@ class MemoryAliasing:
         if not isinstance(instruction, Instruction):
             return Memory.NONE
         facts = isa.facts(instruction)
+        # A failed assertion ends the launch: it reads its own text alone.
+        if facts.control is Control.CALL and isa.callee_of(instruction) == ASSERTION:
+            return Memory.NONE
         if facts.control is Control.CALL and isa.callee_of(instruction) in self.pure:
             return Memory.LOAD
         return facts.memory

@@ -14,6 +14,7 @@ from functools import partial
 
 import numpy as np
 
+from cccopt.analysis.memory import ASSERTION
 from cccopt.emulator.errors import OUT_OF_BOUNDS, TRAPPED, UNSUPPORTED, EmulatorError
 from cccopt.emulator.launch_memory import LaunchMemory
 from cccopt.emulator.layout import WINDOWS
@@ -22,7 +23,7 @@ from cccopt.emulator.places import Places
 from cccopt.emulator.semantics import Array
 from cccopt.emulator.shape import Shape
 
-PRINTF, ASSERTION = "vprintf", "__assertfail"
+PRINTF = "vprintf"
 
 _CONVERSION = re.compile(
     r"%(?P<flags>[-+ #0]*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d*))?"

@@ -38,7 +38,7 @@ def _here(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CCC_PROFILE_CUPTI", str(built / "libcupti_of_tests.so"))
 
-    def counts_in(unit: UnitCounts, _: object = None) -> RunFile:
+    def counts_in(unit: UnitCounts, *_: object) -> RunFile:
         warps, lanes = (int.from_bytes(unit.counts[at : at + 8], "little") for at in (0, 8))
         name = {b"layoutA": "_Z1fPi", b"layoutB": "g"}[unit.layout]
         lines = (LineCount("a.cu", 1, 1, warps, lanes),)

@@ -256,7 +256,7 @@ class Dispatcher:
             owned = partials_of(plan, owned=True)
             own_nodes, finish = deposit(owned, plan.owner, self.entry, builder, reset=False)
             nodes.update(own_nodes)
-        inside = self.nodes(point.path.nodes, plan.code)
+        inside = self.nodes(self.view.with_traps(point.path.nodes), plan.code)
         stops = {
             other.path.begin: builder.node(
                 nodes,
@@ -275,7 +275,7 @@ class Dispatcher:
                 return target
             if target in stops:
                 return stops[target]
-            return target if target in inside or target in self.view.traps else finish
+            return target if target in inside else finish
 
         body: Nodes = {}
         for name, node in inside.items():

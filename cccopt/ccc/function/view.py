@@ -18,7 +18,17 @@ from cccopt.analysis.reaching import ReachingDefinitions, reaching_definitions
 from cccopt.analysis.uniformity import Uniformity, uniformity
 from cccopt.ccc.function.annotations import Annotation, annotations_of, vouches
 from cccopt.ccc.function.calls import called_code, callees
-from cccopt.ccc.function.graph import Graph, Leave, Node, from_body, leading, predecessors, split_at_markers
+from cccopt.ccc.function.graph import (
+    Graph,
+    Leave,
+    Node,
+    from_body,
+    leading,
+    predecessors,
+    reachable,
+    split_at_markers,
+    targets,
+)
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.function.origins import Origins
 from cccopt.ptx import isa
@@ -181,6 +191,21 @@ class View:
         cyclic = self.names_of({block for loop in self.loops for block in loop.blocks})
         others = [name for name in nodes if name in cyclic or _leaves(nodes[name])]
         return frozenset(nodes.keys() - leading(nodes, others))
+
+    def with_traps(self, nodes: frozenset[str]) -> frozenset[str]:
+        """``nodes`` and those in which a lane that is there may trap."""
+        graph = self.graph.nodes
+        found = {target for name in nodes for target in targets(graph[name].end)} & self.traps
+        return nodes | frozenset(reachable(graph, found))
+
+    def with_own_traps(self, nodes: frozenset[str], entry: int) -> frozenset[str]:
+        """The same without what is also reached past the block ``entry``."""
+        found = self.with_traps(nodes) - nodes
+        return nodes | {
+            name
+            for name in found
+            if name not in self.block_of_name or self.dominators.dominates(entry, self.block_of_name[name])
+        }
 
     def with_callees(self, instruction: Instruction) -> Sequence[Instruction]:
         """The instruction and all that it may run by calling."""

@@ -147,7 +147,9 @@ class Carrying:
             if not _pure(self.view, statement):
                 raise self._dependent(point, index)
         self._check_cost(point, nodes, kept | {self._last(name) for name in relevant})
-        jumps = {name: after[name] for name in nodes if name not in relevant and len(self._targets(name)) > 1}
+        # A lane that would trap leaves that to its task.
+        several = {name for name in nodes if len(targets(self.view.graph.nodes[name].end)) > 1}
+        jumps = {name: after[name] for name in several - relevant}
         return Advance(nodes, kept, jumps)
 
     @cached_property
@@ -164,13 +166,13 @@ class Carrying:
     @cached_property
     def _token(self) -> tuple[frozenset[int], _Live]:
         """The statements that tokens run, and what is live where nodes begin."""
-        nodes = frozenset().union(*self._rests.values())
+        nodes = self.view.with_traps(frozenset().union(*self._rests.values()))
         roots: set[int] = set()
         for index, statement in self.view.instructions(nodes):
             if isa.facts(statement).control is isa.Control.NEXT and not _pure(self.view, statement):
                 roots.add(index)
         for name in nodes:
-            ways = {t if t in nodes else "" for t in self._targets(name)}
+            ways = {t if t in nodes else "" for t in self._ways(name, nodes)}
             if len(ways) > 1:
                 roots.add(self._last(name))
         for index, statement in self.view.instructions(nodes):
@@ -218,7 +220,7 @@ class Carrying:
         view = self.view
         names = sorted(nodes)
         number = {name: place for place, name in enumerate(names)}
-        ways = {name: self._targets(name) for name in names}
+        ways = {name: self._ways(name, nodes) for name in names}
         left = {
             number[name]: frozenset[str]().union(*(outside(t) for t in ways[name] if t not in nodes))
             for name in names
@@ -270,6 +272,12 @@ class Carrying:
     def _targets(self, name: str) -> tuple[str, ...]:
         """Where control may go from a node, lanes that trap aside."""
         return tuple(t for t in targets(self.view.graph.nodes[name].end) if t not in self.view.traps)
+
+    def _ways(self, name: str, nodes: Collection[str]) -> tuple[str, ...]:
+        """Where control may go from a node, lanes aside that trap outside ``nodes``."""
+        return tuple(
+            t for t in targets(self.view.graph.nodes[name].end) if t in nodes or t not in self.view.traps
+        )
 
     def _last(self, name: str) -> int:
         """The statement that ends a node with several targets."""

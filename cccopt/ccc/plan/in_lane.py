@@ -316,6 +316,7 @@ class _Planner:
         view = self.view
         blocks = view.blocks_of(begins)
         nest = view.blocks_of(self.region.nodes)
+        own = view.block_of_name[self.region.header]
         for loop in view.loops:
-            if loop.blocks < nest and not blocks.isdisjoint(loop.blocks):
+            if loop.blocks <= nest and loop.header != own and not blocks.isdisjoint(loop.blocks):
                 yield view.name(loop.header)

@@ -196,6 +196,7 @@ def _region(
         return None
     if not all(map(balanced, view.graph.nodes.values())):
         raise refuse(refusal.SCOPES, annotation.place)
+    nodes = view.with_own_traps(nodes, loop.header)
     return Region(annotation, view.name(select), preheader, header, nodes, paths, points, unfit)
 
 

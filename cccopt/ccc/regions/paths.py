@@ -113,7 +113,7 @@ def _variable_path(view: View, annotation: Annotation, inner: Loop, loop: Loop) 
             " iterations may run later and in another lane",
             notes=_jump(view, nodes, exits),
         )
-    return Path(annotation, view.name(inner.header), nodes, exits.pop())
+    return Path(annotation, view.name(inner.header), view.with_own_traps(nodes, inner.header), exits.pop())
 
 
 def _exits(view: View, nodes: frozenset[str]) -> set[str]:
@@ -172,7 +172,7 @@ def _if_path(view: View, annotation: Annotation, begin: str, header: str) -> Pat
         raise refuse(refusal.OTHER_ENTRY, annotation.place)
     if stray or len(ends) != 1 or ends & inside:
         raise refuse(refusal.OTHER_EXIT, annotation.place, notes=_jump(view, inside, stray or ends))
-    return Path(annotation, begin, frozenset(inside), ends.pop())
+    return Path(annotation, begin, view.with_own_traps(frozenset(inside), first), ends.pop())
 
 
 def _jump(view: View, nodes: Iterable[str], ways: Collection[str]) -> tuple[Note, ...]:
