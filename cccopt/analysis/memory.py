@@ -57,6 +57,13 @@ class MemoryAliasing:
         """Whether the statement may read or write memory; calls and unknown opcodes may."""
         return self._memory(statement) is not Memory.NONE
 
+    def passes_arguments(self, statement: int) -> bool:
+        """Whether the statement accesses a variable of a call sequence, which writes it before anything reads it."""
+        variables = (self._variables.get(r.name) for r in self.roots(statement) if r.kind == "variable")
+        return isa.facts(self._instruction(statement)).space == "param" and all(
+            variable is not None and variable.space == "param" for variable in variables
+        )
+
     def may_write(self, statement: int) -> bool:
         """Whether the statement may write memory."""
         return self._memory(statement) in (Memory.STORE, Memory.ATOMIC)

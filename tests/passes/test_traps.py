@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cccopt.emulator import EmulatorError, Program
-from cccopt.passes.pipeline import Options
+from cccopt.passes.pipeline import Options, Refusal
 from cccopt.passes.pipeline import run as rewrite_module
 from cccopt.ptx.ir import Module
 from tests.kernels.running import compiled, only
@@ -14,13 +14,14 @@ from tests.kernels.running import compiled, only
 pytestmark = pytest.mark.nvcc
 N = 300
 PLACE = 77
-TRAPPING = {"in_path": (1, 3), "in_tasks": (33,), "after": (1, 14), "beside": (14,)}
+TRAPPING = {"in_path": (1, 3), "in_tasks": (33,), "after": (1, 14), "beside": (1, 14), "shared_trap": (3, 14)}
 """Values of an element for which its iteration traps, by kernel."""
 FORMS = {
     "in_path": ("split", "idle lanes", "carried", "in lane"),
     "in_tasks": ("split", "idle lanes", "carried", "in lane"),
     "after": ("carried", "in lane"),
     "beside": ("split", "idle lanes", "carried", "in lane"),
+    "shared_trap": ("carried", "in lane"),
 }
 
 
@@ -50,3 +51,8 @@ def test_lanes_trap_as_before(kernel: str, form: str, capsys: pytest.CaptureFixt
         assert bool(expected[0][1]) is (value != 4)
         for shuffle in (None, 1):
             assert (_run(result.module, kernel, value, shuffle), capsys.readouterr().err) == expected
+
+
+def test_a_trap_that_others_share_does_not_print_values_of_another_iteration() -> None:
+    with pytest.raises(Refusal, match="CCC032"):
+        rewrite_module(only(compiled("traps", "sm_90"), "shared_trap"), Options("always", form="split"))

@@ -150,7 +150,8 @@ class MemoryOrder:
         return {}
 
     def _accesses(self, statements: Iterable[int]) -> list[int]:
-        return [i for i in statements if self.view.memory.accesses_memory(i)]
+        memory = self.view.memory
+        return [i for i in statements if memory.accesses_memory(i) and not memory.passes_arguments(i)]
 
     def _writes_shared(self, index: int) -> bool:
         """Whether a statement writes memory that other lanes can see, in an order that matters."""

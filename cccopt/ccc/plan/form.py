@@ -25,7 +25,7 @@ def is_split(view: View, region: Region) -> bool:
     lanes.
     """
     loop, preheader = view.blocks_of(region.nodes), view.blocks_of(region.preheader)
-    last = _leaving(view, loop, loop)
+    last = _leaving(view, loop - view.blocks_of(view.traps), loop)
     guards = _leaving(view, preheader, loop | preheader)
     if len(last) != 1:
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from cccopt.analysis import effects
 from cccopt.analysis.loops import Loop
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.graph import Jump, Leave, Node, reachable, targets
@@ -70,6 +71,8 @@ def paths_of(view: View, loop: Loop, header: str, marked: Mapping[int, list[Loop
                 continue
             _require_direct(view, annotation, number, loop, variable)
             found.append(_if_path(view, annotation, view.name(block), header))
+    for path in found:
+        _require_own_traps(view, path, loop)
     return _nest(view, found)
 
 
@@ -97,6 +100,20 @@ def _require_direct(
         if view.loops[number].header not in variable:
             raise refuse(refusal.INNER_LOOP, annotation.place)
         number = view.loops[number].parent
+
+
+def _require_own_traps(view: View, path: Path, loop: Loop) -> None:
+    """What lanes of a path run before they trap together with others may not read what differs between iterations: it
+    has the values of the lane, and not those of its task.
+    """
+    shared = view.blocks_of(view.with_traps(path.nodes) - path.nodes)
+    read = frozenset[str]().union(*(view.liveness.live_in[block] for block in shared))
+    statements = (view.body[i] for block in loop.blocks for i in view.cfg.blocks[block].statements())
+    written = {name for s in statements if isinstance(s, Instruction) for name in effects.writes(s)}
+    if read & written:
+        raise refuse(
+            refusal.OTHER_EXIT, path.annotation.place, notes=_jump(view, path.nodes, view.names_of(shared))
+        )
 
 
 def _variable_path(view: View, annotation: Annotation, inner: Loop, loop: Loop) -> Path:

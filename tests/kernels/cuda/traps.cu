@@ -72,8 +72,30 @@ extern "C" __global__ void __launch_bounds__(64) beside(int n, const unsigned* _
       unsigned s = x;
 #pragma unroll 1
       for (unsigned j = 0; j < (x & 15u); j++) s = s * 3u + j;
+      assert(s != 3u);
       out[i] = s;
     }
     assert(x != 14u);
+  }
+}
+
+// Two ways to one trap, which prints what the path does not have any more: only whole iterations may be tasks.
+extern "C" __global__ void __launch_bounds__(64) shared_trap(int n, const unsigned* __restrict__ a, unsigned* __restrict__ out) {
+#pragma ccc for
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+    unsigned x = a[i];
+#pragma ccc if independent
+    if (x & 1) {
+      unsigned s = x;
+      for (unsigned j = 0; j < (x & 15u); j++) {
+        s = s * 3u + j;
+        if (s == 28u) goto bad;
+      }
+      out[i] = s;
+    }
+    if (x != 14u) continue;
+  bad:
+    printf("bad: %d %u\n", i, x);
+    __trap();
   }
 }
