@@ -185,6 +185,7 @@ class Machine:
         results, arguments = call_operands(piece.ending)
         caller = self.rows(piece.function, group.ix)
         if piece.callee not in self.kernel.entries:
+            self.system_calls.require(piece.callee, piece.ending)
             given = [self._value(argument, caller) for argument in arguments]
             found = self.system_calls.run(piece.callee, piece.ending, group.ix, given)
             for result in results:

@@ -44,12 +44,8 @@ class SystemCalls:
     places: Places
     shape: Shape
 
-    def run(self, name: str, item: Decoded, lanes: Array, arguments: Sequence[Array]) -> Array:
-        """Runs function ``name`` for ``lanes``, called by ``item``; ``arguments`` have an element for each lane, and so
-        has what it returns: how many arguments `printf` has read.
-
-        Raises EmulatorError for a failed assertion (CCC078) and for a function that is not known (CCC070).
-        """
+    def require(self, name: str, item: Decoded) -> None:
+        """Raises EmulatorError for a function that is not known (CCC070)."""
         if name not in (PRINTF, ASSERTION):
             raise self.places.error(
                 UNSUPPORTED,
@@ -57,6 +53,11 @@ class SystemCalls:
                 item,
                 help="link the device code first, or emulate a launch that does not call it",
             )
+
+    def run(self, name: str, item: Decoded, lanes: Array, arguments: Sequence[Array]) -> Array:
+        """Runs function ``name`` for ``lanes``, called by ``item``; ``arguments`` have an element for each lane, and so
+        has what it returns: how many arguments `printf` has read. Raises EmulatorError for a failed assertion (CCC078).
+        """
         results = np.zeros(lanes.size, np.int32)
         for place, lane in enumerate(lanes.tolist()):
             given = [int(argument[place]) for argument in arguments]

@@ -134,7 +134,7 @@ class Carrying:
         return {}
 
     def _advance(self, point: Point) -> Advance:
-        nodes = self.rest(point)
+        nodes = self.rest(point) - self.view.traps
         self._check_exits(point, nodes)
         outcomes = sorted({t for name in nodes for t in self._targets(name) if t not in nodes})
         dependent, after = self._control(nodes, outcomes)

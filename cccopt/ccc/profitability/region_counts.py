@@ -49,9 +49,9 @@ def measure(
 ) -> RunProfile:
     """The profile of launches of marked PTX: ``issues`` go by the statements of ``module``. By function, ``sectors``
     are those of all its accesses to global memory, ``times`` what the GPU had while it ran, and ``launches`` those of a
-    kernel. Where sectors were not
-    counted, each lane is taken to touch one of its own, but where lanes are known to touch places side by side.
-    Sectors of functions that a loop calls are none of its own. Functions that are refused have no profile.
+    kernel. Where sectors were not counted, each lane is taken to touch one of its own, but where lanes are known to
+    touch places side by side. Sectors of functions that a loop calls are none of its own. Functions that are refused
+    have no profile.
     """
     named = with_unique_names(module)
     renamed = {f.name: f for f in named.functions() if f.body is not None}

@@ -18,7 +18,10 @@ extern "C" __global__ void __launch_bounds__(64) in_path(int n, const unsigned* 
         }
       }
       if (s == 21u) {
-        printf("in the path: %d %u\n", i, x);
+        if (n > 100)
+          printf("in the path: %d %u\n", i, x);
+        else
+          printf("never: %u\n", s);
         __trap();
       }
       out[i] = s;
@@ -53,7 +56,10 @@ extern "C" __global__ void __launch_bounds__(64) after(int n, const unsigned* __
 #pragma unroll 1
       for (unsigned j = 0; j < (x & 15u); j++) y = y * 3u + j;
       if (y == 30u) {
-        printf("in the path: %d %u\n", i, x);
+        if (n > 100)
+          printf("in the path: %d %u\n", i, x);
+        else
+          printf("never: %u\n", y);
         __trap();
       }
     }
