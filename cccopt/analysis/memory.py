@@ -28,7 +28,7 @@ from cccopt.ptx.ir import Function, Instruction, Module, Variable
 from cccopt.ptx.isa import Control, Memory
 
 ASSERTION = "__assertfail"
-"""What a failed `assert` calls."""
+"""What a failed `assert` calls: it ends the launch, and reads its own text alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ class Access:
 @dataclass(frozen=True)
 class MemoryAliasing:
     """The memory instructions of one function and what they may touch. Statements go by index. ``restricted`` are the
-    parameters that alone lead to what is written through them, ``pure`` functions that only read.
+    parameters that alone lead to what is written through them, ``pure`` functions that only read, ``silent`` those that
+    access no memory that others see.
     """
 
     module: Module
@@ -52,6 +53,7 @@ class MemoryAliasing:
     reaching: ReachingDefinitions
     restricted: frozenset[str] = frozenset()
     pure: frozenset[str] = frozenset()
+    silent: frozenset[str] = frozenset({ASSERTION})
 
     def accesses_memory(self, statement: int) -> bool:
         """Whether the statement may read or write memory; calls and unknown opcodes may."""
@@ -147,12 +149,10 @@ class MemoryAliasing:
         if not isinstance(instruction, Instruction):
             return Memory.NONE
         facts = isa.facts(instruction)
-        # A failed assertion ends the launch: it reads its own text alone.
-        if facts.control is Control.CALL and isa.callee_of(instruction) == ASSERTION:
+        callee = isa.callee_of(instruction) if facts.control is Control.CALL else None
+        if callee in self.silent:
             return Memory.NONE
-        if facts.control is Control.CALL and isa.callee_of(instruction) in self.pure:
-            return Memory.LOAD
-        return facts.memory
+        return Memory.LOAD if callee in self.pure else facts.memory
 
     def _instruction(self, statement: int) -> Instruction:
         instruction = self.reaching.body[statement]

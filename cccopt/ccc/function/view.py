@@ -13,7 +13,7 @@ from cccopt.analysis.cost import Costs
 from cccopt.analysis.dominance import Dominance, dominators, total_post_dominators
 from cccopt.analysis.liveness import Liveness, liveness
 from cccopt.analysis.loops import Loop, irreducible_edges, loops
-from cccopt.analysis.memory import MemoryAliasing
+from cccopt.analysis.memory import ASSERTION, MemoryAliasing
 from cccopt.analysis.reaching import ReachingDefinitions, reaching_definitions
 from cccopt.analysis.uniformity import Uniformity, uniformity
 from cccopt.ccc.function.annotations import Annotation, annotations_of, vouches
@@ -31,6 +31,7 @@ from cccopt.ccc.function.graph import (
 )
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.function.origins import Origins
+from cccopt.ccc.function.silent import is_silent
 from cccopt.ptx import isa
 from cccopt.ptx.ir import (
     Body,
@@ -116,7 +117,10 @@ class View:
 
     @cached_property
     def memory(self) -> MemoryAliasing:
-        return MemoryAliasing(self.module, self.function, self.reaching, self._restricted, self._pure)
+        silent = frozenset(name for name in set(callees(self.function)) if is_silent(self.module, name))
+        return MemoryAliasing(
+            self.module, self.function, self.reaching, self._restricted, self._pure, silent | {ASSERTION}
+        )
 
     @property
     def _pure(self) -> frozenset[str]:
