@@ -107,6 +107,8 @@ def _require_own_traps(view: View, path: Path, loop: Loop) -> None:
     has the values of the lane, and not those of its task.
     """
     shared = view.blocks_of(view.with_traps(path.nodes) - path.nodes)
+    if not shared:
+        return
     read = frozenset[str]().union(*(view.liveness.live_in[block] for block in shared))
     statements = (view.body[i] for block in loop.blocks for i in view.cfg.blocks[block].statements())
     written = {name for s in statements if isinstance(s, Instruction) for name in effects.writes(s)}
