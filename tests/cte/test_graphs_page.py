@@ -147,7 +147,7 @@ def test_all_forms_are_shown() -> None:
 
 
 def test_the_tables_name_all_pieces_and_all_forms(page: str) -> None:
-    rows = page.partition("## The pieces")[2].partition("The headers in")[0]
+    rows = page.partition("## Building blocks")[2].partition("The headers in")[0]
     named = set(re.findall(r"`cte::(\w+)", rows))
     assert {found.name for found in documented() if found.header.startswith("cte/frontier/")} <= named
     headers = [path.stem for path in Path(str(folder("cte_templates"))).glob("cte/frontier/*.cuh")]
