@@ -44,8 +44,8 @@ class Access:
 @dataclass(frozen=True)
 class MemoryAliasing:
     """The memory instructions of one function and what they may touch. Statements go by index. ``restricted`` are the
-    parameters that alone lead to what is written through them, ``pure`` functions that only read, ``silent`` those that
-    access no memory that others see.
+    parameters that alone lead to what is written through them, ``pure`` functions that only read, ``readnone``
+    those that access no memory that other code sees.
     """
 
     module: Module
@@ -53,7 +53,7 @@ class MemoryAliasing:
     reaching: ReachingDefinitions
     restricted: frozenset[str] = frozenset()
     pure: frozenset[str] = frozenset()
-    silent: frozenset[str] = frozenset({ASSERTION})
+    readnone: frozenset[str] = frozenset({ASSERTION})
 
     def accesses_memory(self, statement: int) -> bool:
         """Whether the statement may read or write memory; calls and unknown opcodes may."""
@@ -150,7 +150,7 @@ class MemoryAliasing:
             return Memory.NONE
         facts = isa.facts(instruction)
         callee = isa.callee_of(instruction) if facts.control is Control.CALL else None
-        if callee in self.silent:
+        if callee in self.readnone:
             return Memory.NONE
         return Memory.LOAD if callee in self.pure else facts.memory
 

@@ -75,6 +75,7 @@ class Idioms:
             "constant": lambda v: f"lut[({v.unsigned(1)}) & 15u]",
             "lane": lambda v: self.random.choice(("lane()", f"lane_far({v.unsigned(1)})")),
             "cached": self._cached,
+            "library": lambda v: f"(unsigned)pow((double)(({v.unsigned(1)}) & 255u) + 1.0, 1.7)",
         }
         self._statements = {
             "generator": self._generator,

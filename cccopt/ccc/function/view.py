@@ -31,7 +31,7 @@ from cccopt.ccc.function.graph import (
 )
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.function.origins import Origins
-from cccopt.ccc.function.silent import is_silent
+from cccopt.ccc.function.readnone import is_readnone
 from cccopt.ptx import isa
 from cccopt.ptx.ir import (
     Body,
@@ -117,9 +117,9 @@ class View:
 
     @cached_property
     def memory(self) -> MemoryAliasing:
-        silent = frozenset(name for name in set(callees(self.function)) if is_silent(self.module, name))
+        readnone = frozenset(n for n in set(callees(self.function)) if is_readnone(self.module, n))
         return MemoryAliasing(
-            self.module, self.function, self.reaching, self._restricted, self._pure, silent | {ASSERTION}
+            self.module, self.function, self.reaching, self._restricted, self._pure, readnone | {ASSERTION}
         )
 
     @property

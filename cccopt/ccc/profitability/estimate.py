@@ -47,10 +47,7 @@ class Estimate:
 
 
 def estimate(
-    view: View,
-    region: Region,
-    plan: Plan | None,
-    measured: Mapping[int, RegionProfile] | None,
+    view: View, region: Region, plan: Plan | None, measured: Mapping[int, RegionProfile] | None
 ) -> Estimate:
     """The numbers of a region; ``plan`` gives contexts and the loop's form, ``measured`` is its function's profile."""
     maker = _Maker(view, region, plan, view.costs)

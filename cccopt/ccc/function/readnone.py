@@ -1,10 +1,11 @@
-"""Functions of which nobody sees whether they have run: they touch no memory but their own and what never changes, as
-those of the math library that nvcc does not inline.
+"""Functions that access no memory which other code can see or change, in LLVM's terms `readnone`: those of the math
+library that nvcc does not inline, for example. A call of one may change its place among accesses to memory.
 """
 
 from __future__ import annotations
 
 from cccopt.analysis import cfg
+from cccopt.analysis.constancy import reads_unchanging_memory
 from cccopt.analysis.memory import MemoryAliasing
 from cccopt.analysis.reaching import reaching_definitions
 from cccopt.ccc.function.calls import called
@@ -12,18 +13,16 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Function, Instruction, Module
 from cccopt.ptx.isa import Control, Memory, callee_of
 
-_UNCHANGING = frozenset({"param", "const"})
 
-
-def is_silent(module: Module, name: str) -> bool:
+def is_readnone(module: Module, name: str) -> bool:
     """Whether the function, with all that it calls, is one of them."""
     bodies = {f.name: f for f in module.functions() if f.body is not None}
     names = called(module, [name])
-    return names <= bodies.keys() and all(_is_silent(module, bodies[each]) for each in sorted(names))
+    return names <= bodies.keys() and all(_is_readnone(module, bodies[each]) for each in sorted(names))
 
 
-def _is_silent(module: Module, function: Function) -> bool:
-    own: list[int] = []
+def _is_readnone(module: Module, function: Function) -> bool:
+    local: list[int] = []
     for index, statement in enumerate(function.body or ()):
         if not isinstance(statement, Instruction):
             continue
@@ -33,13 +32,15 @@ def _is_silent(module: Module, function: Function) -> bool:
                 return False
         elif not facts.known or facts.fence or facts.volatile or facts.synchronises:
             return False
-        elif facts.memory is not Memory.NONE and facts.space not in _UNCHANGING:
-            if "nc" in statement.parts:
-                continue
-            if facts.space != "local":
-                return False
-            own.append(index)
-    return not own or _in_its_frame(module, function, own)
+        elif facts.space == "local":
+            local.append(index)
+        elif not (
+            facts.memory is Memory.NONE
+            or facts.space == "param"
+            or reads_unchanging_memory(statement, function)
+        ):
+            return False
+    return not local or _in_its_frame(module, function, local)
 
 
 def _in_its_frame(module: Module, function: Function, accesses: list[int]) -> bool:

@@ -1,10 +1,10 @@
-"""Functions that touch no memory which others see, and a path and code after it that both call such a one."""
+"""Functions that access no memory which other code sees, and a path and code after it that both call one."""
 
 from __future__ import annotations
 
 import pytest
 
-from cccopt.ccc.function.silent import is_silent
+from cccopt.ccc.function.readnone import is_readnone
 from cccopt.passes.pipeline import Options
 from cccopt.passes.pipeline import run as rewrite_module
 from cccopt.ptx.parser import parse
@@ -18,13 +18,13 @@ HEAD = """.version 8.0
 .func again(.param .b32 again_0) { .reg .b32 %r<2>; .param .b32 x; ld.param.u32 %r1, [again_0];
   { .param .b32 p; st.param.b32 [p], %r1; call again, (p); } ret; }
 """
-SILENT = {
+READNONE = {
     "arithmetic": "mul.lo.u32 %r1, %r2, %r3;",
     "a table that nothing changes": "ld.global.nc.u32 %r1, [%rd1]; ld.const.u32 %r2, [%rd2];",
     "an array of its own": "mov.u64 %rd1, frame; add.u64 %rd2, %rd1, %rd3; st.local.u32 [%rd2], %r1;",
     "calls": "{ .param .b32 p; st.param.b32 [p], %r1; call leaf, (p); call again, (p); }",
 }
-HEARD = {
+OTHERS = {
     "a load": "ld.global.u32 %r1, [%rd1];",
     "a store": "st.u32 [%rd1], %r1;",
     "an atomic": "red.global.add.u32 [%rd1], %r1;",
@@ -37,7 +37,7 @@ HEARD = {
 }
 
 
-def _silent(code: str) -> bool:
+def _judged(code: str) -> bool:
     body = f"""{HEAD}
 .func f(.param .b64 f_0)
 {{ .reg .b32 %r<9>; .reg .b64 %rd<9>; .local .align 4 .b8 frame[16];
@@ -46,17 +46,17 @@ def _silent(code: str) -> bool:
   ret;
 }}
 """
-    return is_silent(parse(body), "f")
+    return is_readnone(parse(body), "f")
 
 
-@pytest.mark.parametrize("code", SILENT)
+@pytest.mark.parametrize("code", READNONE)
 def test_it_touches_nothing_that_others_see(code: str) -> None:
-    assert _silent(SILENT[code])
+    assert _judged(READNONE[code])
 
 
-@pytest.mark.parametrize("code", HEARD)
+@pytest.mark.parametrize("code", OTHERS)
 def test_others_may_see_what_it_does(code: str) -> None:
-    assert not _silent(HEARD[code])
+    assert not _judged(OTHERS[code])
 
 
 @pytest.mark.nvcc
