@@ -102,7 +102,7 @@ def _looped(module: Module, kernel: Function, options: Options) -> tuple[Functio
     view = view_of(module, kernel)
     (annotation,) = (a for a in view.annotations.values() if a.kind == Kind.GRID)
     paths = {a.region for a in view.annotations.values() if a.event == MarkedShape.PATH or a.variable}
-    if not annotation.alone and not paths - annotations_in_loops(view):
+    if not paths - annotations_in_loops(view):
         why = "this kernel has no marked path outside its own marked loops: it gets no loop over blocks"
         body = tuple(s for s in kernel.body or () if not _is_mark_of(s, annotation))
         return replace(kernel, body=body), (refusal.remark("CCC054", why, annotation.place),)

@@ -23,6 +23,7 @@ from cccopt.ccc.profitability.decision import HOW, TOO_LITTLE
 from cccopt.ccc.profitability.in_lane_estimate import InLaneEstimate, estimate_in_lane
 from cccopt.ccc.profitability.model import SAFE_GAIN
 from cccopt.ccc.regions.marked_loops import Region
+from cccopt.clauses import Kind
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.labels import labels_of
 from cccopt.passes.measured import measured
@@ -101,11 +102,11 @@ def rewritten(
     """
     plan = _legal_plan(view, region, function, options, cause) if chosen is None else chosen
     numbers = _numbers(view, plan, function, options)
+    if _is_idle(plan):
+        return _left(view, plan, numbers, function, _why_idle(plan, cause, by_cost=by_cost))
     asked = any(_mode(plan, annotation, options) == Mode.ALWAYS for _, annotation in plan.marked()[1:])
     if not asked and (numbers is None or numbers.loop.gain < SAFE_GAIN):
-        reports = _declined(view, plan, numbers)
-        kept = without_annotations(function, {report.region for report in reports})
-        return kept, (_why_declined(plan, numbers, cause),), reports
+        return _left(view, plan, numbers, function, _why_declined(plan, numbers, cause))
     graph = rewrite_in_lane(view, plan)
     said = _remarks(plan, cause, by_cost=by_cost)
     return _function_of(view, graph), said, _reports(view, plan, graph, numbers)
@@ -143,19 +144,52 @@ def _legal_plan(
         raise last if cause is None else with_next(cause, last, NAME) from last
 
 
-def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple[Diagnostic, ...]:
-    """Why no task moves, and what its pragmas ask for in vain."""
-    annotation = plan.region.annotation
-    first = None if cause is None else cause.diagnostics[0]
-    why = ""
-    if first is not None and by_cost:
-        why = (
+def _is_idle(plan: InLanePlan) -> bool:
+    """Whether lanes wait nowhere. They begin the iterations of other loops together, which may be a gain; of a loop
+    over blocks, the lanes of a plain warp have one iteration each, and begin it together.
+    """
+    inner = [point for point, _ in plan.marked()[1:]]
+    return plan.region.annotation.kind == Kind.GRID and all(point in plan.in_place for point in inner)
+
+
+def _left(
+    view: View, plan: InLanePlan, numbers: InLaneEstimate | None, function: Function, why: Diagnostic
+) -> _Rewritten:
+    """The function with nothing but the loop's markers gone."""
+    reports = _declined(view, plan, numbers)
+    return without_annotations(function, {report.region for report in reports}), (why,), reports
+
+
+def _why_idle(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> Diagnostic:
+    """Why a loop in which no lane would wait stays as it is."""
+    reason = "waiting in the marked code would save less than votes cost"
+    moved = _why_here(cause, by_cost=by_cost)
+    return refusal.remark(
+        "CCC054",
+        "there is nothing to collect in this loop: it stays as it is",
+        plan.region.annotation.place,
+        f"{moved}; {reason}" if moved else reason,
+    )
+
+
+def _why_here(cause: Refusal | None, *, by_cost: bool) -> str:
+    """Why no task moves to another lane, empty where the user asks for that."""
+    if cause is None:
+        return ""
+    first = cause.diagnostics[0]
+    if by_cost:
+        return (
             f"a path alone cannot be deferred: {first.message} ({first.code}); the rest of each iteration"
             " could move to another lane (`--ccc-form=carried`), but too little code runs between two votes"
             " to pay for that"
         )
-    elif first is not None:
-        why = f"tasks cannot move to other lanes: {first.message} ({first.code}); {first.why}"
+    return f"tasks cannot move to other lanes: {first.message} ({first.code}); {first.why}"
+
+
+def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple[Diagnostic, ...]:
+    """Why no task moves, and what its pragmas ask for in vain."""
+    annotation = plan.region.annotation
+    why = _why_here(cause, by_cost=by_cost)
     # Whoever wrote `block` may not have meant this form: it sizes stacks, and there are none.
     clauses = {
         "block": annotation.block is not None and cause is None,

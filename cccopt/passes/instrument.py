@@ -38,6 +38,7 @@ from cccopt.passes.counting.flow import Flow
 from cccopt.passes.counting.layout import FunctionLayout, Layout, as_bytes
 from cccopt.passes.counting.memory import COUNTS, Memory
 from cccopt.passes.counting.modules import Counted
+from cccopt.passes.counting.own_values import with_own_values
 from cccopt.passes.counting.second_copy import relabelled
 from cccopt.passes.counting.spots import Files, function_layout
 from cccopt.passes.counting.watched import Watched, watch
@@ -284,7 +285,11 @@ class _Instrumenting:
         )
         if leave in callees(copy):
             yield leave_function(memory, leave, redux)
-        yield copy
+        # docs/decisions/0042-loops-around-recursion-keep-their-values-in-lanes.md
+        apart = kernel and (
+            counted.runs_unknown(name) or not counted.around_recursion.isdisjoint(counted.reached(name))
+        )
+        yield with_own_values(copy) if apart else copy
 
     @cached_property
     def _moved(self) -> frozenset[str]:

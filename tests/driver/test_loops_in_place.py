@@ -1,4 +1,6 @@
-"""Loops in which lanes wait for nothing are compiled without the marks inside of them, and do what they did."""
+"""Loops in which lanes wait for nothing are compiled without the marks inside of them, and do what they did. A kernel
+gets no loop over blocks then.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,26 @@ __device__ __forceinline__ float dot(const int* starts, const int* columns, cons
 
 #define ARGUMENTS int n, const int* starts, const int* columns, const float* x, float* out
 
-#pragma ccc grid
 extern "C" __global__ void __launch_bounds__(64) rows(ARGUMENTS) {
+  float sum = 0;
+#pragma ccc for
+  for (int row = blockIdx.x * blockDim.x + threadIdx.x; row < n; row += gridDim.x * blockDim.x) {
+    for (int k = 0; k < 8; ++k) out[row] += sum * (k + out[row]);
+    sum = sum * 0.25f + dot(starts, columns, x, row);
+    out[row] += sum;
+  }
+}
+OTHER
+"""
+
+BLOCKS = """
+#pragma ccc grid always
+extern "C" __global__ void __launch_bounds__(64) blocks(ARGUMENTS) {
   int row = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= n) return;
   float sum = dot(starts, columns, x, row);
   for (int k = 0; k < 3; ++k) out[row] += sum * (k + out[row]);
 }
-OTHER
 """
 
 WAITS = """
@@ -94,3 +108,16 @@ def test_marks_stay_where_lanes_of_another_kernel_wait(tmp_path: Path) -> None:
     assert loads(program.ptx, "rows") < loads(program.original_ptx, "rows")
     for kernel in ("rows", "waits"):
         assert results(program.ptx, kernel) == results(program.original_ptx, kernel)
+
+
+def test_a_kernel_gets_no_loop_over_blocks(tmp_path: Path) -> None:
+    program = compiled(tmp_path, BLOCKS)
+    regions = [r for r in program.report["units"][0]["regions"] if r["kernel"] == "blocks"]
+    assert [(r["kind"], r["outcome"]) for r in regions] == [("grid", "declined")]
+    said = [d for d in program.report["units"][0]["remarks"] if d["code"] == "CCC054"]
+    assert [d["message"] for d in said] == ["there is nothing to collect in this loop: it stays as it is"]
+    made, plain = (
+        next(ptx[d.start : d.end] for d in definitions(ptx) or () if d.name == "blocks")
+        for ptx in (program.ptx, program.original_ptx)
+    )
+    assert made == plain

@@ -18,11 +18,12 @@ from cccopt.passes.counting.modules import Counted
 from cccopt.passes.instrument import COUNTED, instrumented
 from cccopt.profiling.counts import counts_of
 from cccopt.ptx.ir import Address, Function, Instruction, Register, SpecialRegister
+from cccopt.ptx.isa import register_types
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from tests.emulator.kernels import kernel as ptx_kernel
 from tests.passes.instrumenting import HOW, counts_in
-from tests.passes.test_instrument import CALL, RECURSIVE, SHAPES
+from tests.passes.test_instrument import CALL, CALLS, RECURSIVE, SHAPES
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -74,6 +75,37 @@ def test_around_recursion_nothing_is_branched_around(how: str) -> None:
     added_to = [s.guard for s in code if s.base == "red"]
     assert len(added_to) >= 3
     assert not any(added_to)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_loops_around_recursion_keep_their_values_in_lanes(how: str) -> None:
+    """ptxas has one register of a warp for what is the same in all lanes, which each group of them would advance."""
+    function, body = CALLS["recursion in a loop"]
+    new, _ = instrumented(parse(ptx_kernel(body, module=function)), HOW[how])
+    counted = next(f for f in new.functions() if f.name == "k" + COUNTED)
+    made = definitions(counted)
+    types = register_types(counted)
+    for name in ("%r6", "%f1", "%fd1", "%h1", "%p2"):
+        last = made[Register(name)][-1]
+        if last.base == "mov":  # of the bits of a number
+            (last,) = (i for i in made[last.operands[1]] if i.base == "xor")
+        assert last.base == "xor", name
+        zero = last.operands[2]
+        assert {SpecialRegister("%lanemask_lt"), SpecialRegister("%lanemask_eq")} <= {
+            o for i in origins(made, zero) for o in i.operands
+        }
+        assert isinstance(zero, Register)
+        assert types[zero.name] == {"%p2": "pred", "%h1": "b16", "%fd1": "b64"}.get(name, "b32")
+    plain = next(f for f in new.functions() if f.name == "k")
+    assert not any(isinstance(s, Instruction) and s.base == "xor" for s in plain.body or ())
+
+
+def test_other_loops_are_left_alone() -> None:
+    function, body = CALLS["calls in a loop"]
+    new, _ = instrumented(parse(ptx_kernel(body, module=function)))
+    assert not any(
+        isinstance(s, Instruction) and s.base == "xor" for f in new.functions() for s in f.body or ()
+    )
 
 
 def test_what_is_around_recursion() -> None:

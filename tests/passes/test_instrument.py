@@ -226,6 +226,17 @@ CALLS = {
         shr.u32 %r4, %r4, 1; setp.ne.u32 %p1, %r4, 0; @%p1 bra LOOP;""",
     ),
     "recursion": (RECURSIVE, "and.b32 %r4, %r3, 7;" + CALL % "sum" + "st.global.u32 [%rd2], %r5;"),
+    "recursion in a loop": (
+        RECURSIVE,
+        """mov.u32 %r6, 0; mov.f32 %f1, 0f3F800000; mov.f64 %fd1, 0d3FF0000000000000; mov.u16 %h1, 1;
+        mov.u64 %rd3, %rd2; setp.eq.u32 %p2, %r6, 1;
+        LOOP: add.u32 %r4, %r3, %r6; and.b32 %r4, %r4, 7;""" + CALL % "sum" + """
+        @%p2 add.u32 %r5, %r5, 3; add.f32 %f1, %f1, 0f3F000000; mul.f64 %fd1, %fd1, 0d3FF8000000000000;
+        add.u16 %h1, %h1, 3; not.pred %p2, %p2; add.u64 %rd3, %rd3, 4; cvt.rzi.u32.f32 %r7, %f1;
+        cvt.rzi.u32.f64 %r8, %fd1; cvt.u32.u16 %r9, %h1; add.u32 %r5, %r5, %r7;
+        add.u32 %r5, %r5, %r8; add.u32 %r5, %r5, %r9;
+        atom.global.add.u32 %r10, [%rd2], %r5; add.u32 %r6, %r6, 1; setp.lt.u32 %p1, %r6, 6; @%p1 bra LOOP;""",
+    ),
     "an exit": (
         EXITS,
         "and.b32 %r4, %r3, 7; LOOP:" + CALL % "sum" + """st.global.u32 [%rd2], %r5;
@@ -241,7 +252,7 @@ def test_called_functions_are_counted(calls: str, how: str) -> None:
     both = both_of(ptx_kernel(body, module=function), HOW[how])
     assert not differing(both)
     assert len(both.counts) == 2
-    assert both.layout.recursive == (("sum",) if calls == "recursion" else ())
+    assert both.layout.recursive == (("sum",) if function is RECURSIVE else ())
 
 
 POINTERS = """

@@ -163,8 +163,8 @@ def _needs(loop: LoopFlow, chosen: Collection[int]) -> Needs:
     for path in loop.paths:
         around = runs[path.parent] if path.parent is not None else whole
         now = runs[path.key] = _runs(path, around, path.key in chosen, loop)
-        code += now.warps * (path.packed if now.full_warps else path.slots)
-        waiting += now.warps * (path.packed_waiting if now.full_warps else path.waiting)
+        code += now.packed * path.packed + (now.warps - now.packed) * path.slots
+        waiting += now.packed * path.packed_waiting + (now.warps - now.packed) * path.waiting
         if path.key in diverged:
             added += now.warps * (diverged[path.key] * (take[path.key] + path.context / 2) + path.extra)
         elif path.key in chosen:
@@ -182,10 +182,15 @@ def break_even(loop: LoopFlow, path: PathFlow, chosen: Collection[int] = ()) -> 
     more = slots(loop, others | {path.key}) - slots(loop, others)
     around = _around(path, loop, others)
     before, after = _runs(path, around, False, loop), _runs(path, around, True, loop)
-    packed = path.packed / path.slots if path.slots else 1.0
-    saved = before.warps * (packed if before.full_warps else 1.0) - after.warps * packed
+    full = path.packed / path.slots if path.slots else 1.0
+    saved = _runs_of(before, full) - _runs_of(after, full)
     # What both are for a path of some cost is linear in it: the rest of the difference is overhead.
     return max(more + saved * path.slots, 0.0) / saved if saved > 1e-9 else None
+
+
+def _runs_of(runs: _Runs, full: float) -> float:
+    """What all ``runs`` cost, in runs as warps come now, of which one by a full warp costs ``full``."""
+    return runs.packed * full + runs.warps - runs.packed
 
 
 def worth(path: PathFlow) -> float:
@@ -253,11 +258,19 @@ def _inside(loop: LoopFlow, path: PathFlow) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Runs of a path: how many by warps, how many full warps their lanes make, and whether these are full warps."""
+    """Runs of a path: how many by warps, how many full warps their lanes make, whether these are full warps, and the
+    runs left when the marked loop ends, whose warps are no fuller than now.
+    """
 
     warps: float
     full: float
     full_warps: bool
+    left: float = 0.0
+
+    @property
+    def packed(self) -> float:
+        """The runs by full warps."""
+        return self.warps - self.left if self.full_warps else 0.0
 
 
 def _whole(loop: LoopFlow, chosen: Collection[int]) -> _Runs:
@@ -266,12 +279,20 @@ def _whole(loop: LoopFlow, chosen: Collection[int]) -> _Runs:
 
 
 def _runs(path: PathFlow, around: _Runs, collected: bool, loop: LoopFlow) -> _Runs:
-    if collected:
-        # A lane whose task has ended waits for the next vote; of expanded inner iterations the last 32 are half as
-        # many.
-        late = path.entered * (path.chunk - 1) / 2 if path.is_loop else 0.0
-        late += _wanted(path, around) / 2 if path.expanded else path.late
-        return _Runs(path.full + late, path.full, True)
+    now = _runs_now(path, around, loop)
+    if not collected:
+        return now
+    # No task begins later than if lanes waited for one another in each iteration, as they do now.
+    most = max(now.warps - path.full, 0.0)
+    # A lane whose task has ended waits for the next vote; of expanded inner iterations the last 32 are half as many.
+    late = path.entered * (path.chunk - 1) / 2 if path.is_loop else 0.0
+    late += _wanted(path, around) / 2 if path.expanded else 0.0
+    left = 0.0 if path.expanded else min(path.late, most)
+    return _Runs(path.full + left + min(late, most - left), path.full, True, left)
+
+
+def _runs_now(path: PathFlow, around: _Runs, loop: LoopFlow) -> _Runs:
+    """The runs of a path that is not collected."""
     if not around.full_warps:
         return _Runs(path.warps, path.full, False)
     # Full warps run what is around: fewer of them, each with more lanes that may take this path.

@@ -311,6 +311,19 @@ def test_tasks_that_are_left_cost_runs_that_are_not_full() -> None:
     assert slots(loop(few), ()) == slots(loop(replace(few, late=0.0)), ())
 
 
+def test_tasks_that_are_left_run_as_warps_come_now() -> None:
+    """The code of a full warp is that of all ways through the path, here three times that of one lane's."""
+    few = replace(loop_path(3e4, 3.0, 12.0), packed=9e4, late=9.0)
+    assert slots(loop(few), {0}) - slots(loop(replace(few, late=0.0)), {0}) == pytest.approx(9 * 3e4, rel=0.01)
+
+
+@pytest.mark.parametrize("chunk", [1, 4, 16])
+def test_a_loop_never_runs_more_inner_iterations_than_now(chunk: int) -> None:
+    """Where no lane gets a second task, the rewritten loop ends with its slowest lane, too."""
+    alone = replace(loop_path(1e4, 1.5, 4.0, chunk), late=2.5)
+    assert slots(loop(alone), {0}) == pytest.approx(4.0 * 1e4, rel=0.02)
+
+
 def test_lanes_that_began_apart_share_the_loops_own_code() -> None:
     path = if_path(0, 100.0, 0.5)
     apart = replace(loop(path, own=60.0), begun=0.25)
