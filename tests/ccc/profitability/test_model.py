@@ -314,7 +314,9 @@ def test_tasks_that_are_left_cost_runs_that_are_not_full() -> None:
 def test_tasks_that_are_left_run_as_warps_come_now() -> None:
     """The code of a full warp is that of all ways through the path, here three times that of one lane's."""
     few = replace(loop_path(3e4, 3.0, 12.0), packed=9e4, late=9.0)
-    assert slots(loop(few), {0}) - slots(loop(replace(few, late=0.0)), {0}) == pytest.approx(9 * 3e4, rel=0.01)
+    assert slots(loop(few), {0}) - slots(loop(replace(few, late=0.0)), {0}) == pytest.approx(
+        9 * 3e4, rel=0.01
+    )
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 16])
