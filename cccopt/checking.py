@@ -179,8 +179,8 @@ class Checker:
             raise _nothing(
                 f"`{name}` has no marked loop",
                 "the check applies to loops under `#pragma ccc for` or `grid`",
-                "give it an annotated .cu file, or marked PTX: `ccc-nvcc --ccc-keep=DIR` leaves it in"
-                " `DIR/NAME.ARCH.1.ptx`",
+                "give it an annotated .cu file, or marked PTX: `ccc-nvcc --ccc-keep=FOLDER` leaves it in"
+                " `FOLDER/NAME.ARCH.1.ptx`",
             )
         files = {loop.place.file for loop in self._loops.values() if loop.place is not None}
         self._spelled = {os.path.realpath(file): file for file in files}

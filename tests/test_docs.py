@@ -164,7 +164,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", [p for p in PAGES if p.name != "CHANGELOG.md"], ids=lambda p: p.stem)
 def test_files_that_are_named_exist(page: Path) -> None:
     named = re.findall(r"`((?:cccopt|cte_templates|ptx_grammar|bench|tests)/[\w./-]+)`", page.read_text())
-    placeholders = re.compile(r"NAME|FILE|DIR")
+    placeholders = re.compile(r"NAME|FILE|FOLDER")
     missing = [n for n in named if not placeholders.search(n) and not (REPOSITORY / n).exists()]
     assert missing == []
 

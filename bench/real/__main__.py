@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
         "--build-only", action="store_true", help="build, and report what became of the annotations"
     )
     options.add_argument(
-        "--run", type=Path, metavar="DIR", help="run the builds of an earlier --build-only --out DIR"
+        "--run", type=Path, metavar="FOLDER", help="run the builds of an earlier --build-only --out FOLDER"
     )
     options.add_argument(
         "--jobs", type=int, default=1, help="programs built at a time (default: %(default)s)"

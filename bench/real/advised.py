@@ -1,8 +1,8 @@
-"""What `cccopt advise` finds in the gallery's programs: `python -m bench.real.advised DIR CHECKOUTS`.
+"""What `cccopt advise` finds in the gallery's programs: `python -m bench.real.advised FOLDER CHECKOUTS`.
 
-DIR is that of `python -m bench.real --build-only --out DIR`. Each program is built, without our pragmas, with its
+FOLDER is that of `python -m bench.real --build-only --out FOLDER`. Each program is built, without our pragmas, with its
 candidates marked and counted, and run; what is predicted to pay is written into a fresh copy of the source. That copy
-is counted, too, and built with these counts as a profile. That build is `advised`: `python -m bench.real --run DIR
+is counted, too, and built with these counts as a profile. That build is `advised`: `python -m bench.real --run FOLDER
 --json RESULTS` runs it by turns with the others, and `python -m bench.real.advised --table RESULTS` compares it with
 the annotations written by hand.
 """
@@ -115,7 +115,7 @@ def main() -> int:
         prog="python -m bench.real.advised", description=(__doc__ or "").splitlines()[0]
     )
     options.add_argument(
-        "out", type=Path, metavar="DIR", help="the folder of builds, or with --table the results"
+        "out", type=Path, metavar="FOLDER", help="the folder of builds, or with --table the results"
     )
     options.add_argument("checkouts", nargs="*", type=Path, help="folders with the checkouts")
     options.add_argument("--only", action="append", default=[], metavar="NAME", help="this program alone")

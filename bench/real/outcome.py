@@ -13,6 +13,8 @@ from bench.real.program import Annotation, Kernel, Program, line_after
 
 REACH = {"grid": 10, "switch": 100}
 """Lines from a pragma to what is reported of it, at most: the kernel's name, the cases of a switch."""
+NOTHING = "CCC054"
+"""The code of what is left because there is nothing to collect."""
 DIAGNOSTIC = re.compile(r"^(error|warning)\[(CCC\d+)\]: (.*)\n\s+--> (.*?):(\d+):\d+", re.MULTILINE)
 
 
@@ -40,15 +42,17 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class KernelOutcome:
-    """The outcomes of a kernel's annotations, in their order, and whether all of them were rewritten."""
+    """The outcomes of a kernel's annotations, in their order, and whether it is accepted."""
 
     kernel: str
     outcomes: tuple[tuple[Annotation, Outcome], ...]
 
     @property
     def accepted(self) -> bool:
-        """All of the kernel's annotations are rewritten."""
-        return all(outcome.state == "rewritten" for _, outcome in self.outcomes)
+        """All of the kernel's annotations are rewritten, or all are left since there is nothing to collect."""
+        states = {outcome.state for _, outcome in self.outcomes}
+        nothing = any(outcome.detail == NOTHING for _, outcome in self.outcomes)
+        return states <= {"rewritten"} or (states == {"declined"} and nothing)
 
 
 def diagnostics(log: str) -> list[Diagnostic]:

@@ -45,9 +45,7 @@ def _internal(problem: Exception, keep: str) -> Diagnostic:
     frames = traceback.extract_tb(problem.__traceback__)
     where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     said = " ".join(str(problem).split())
-    advice = (
-        f"report it with the folder that `--ccc-keep=DIR` fills: it then holds a traceback in `{TRACEBACK}`"
-    )
+    advice = f"report it with the folder that `--ccc-keep=FOLDER` fills: it then holds a traceback in `{TRACEBACK}`"
     if keep:
         advice = f"report it with the folder `{keep}`; the traceback is in `{TRACEBACK}`"
         try:

@@ -87,7 +87,7 @@ def transform(
     module = parse(ptx, name)
     if not module.items:
         empty = Place(name, Position(1))
-        help = "compile with `ccc-nvcc -ptx`, or `--ccc-keep=DIR` for PTX with marks"
+        help = "compile with `ccc-nvcc -ptx`, or `--ccc-keep=FOLDER` for PTX with marks"
         raise CccError(
             error("CCC002", "the text contains nothing but white space and comments", empty, help=help)
         )

@@ -32,7 +32,7 @@ TABLE = (
     (FIND, "", "also rewrite unannotated code if its profile predicts a gain", "what is annotated"),
     ("--ccc-keep-going", "", "leave refused functions as is, ignore mistaken annotations, warn", "an error"),
     ("--ccc-report", "FILE.json", "write what became of each region", "no report"),
-    ("--ccc-keep", "DIR", "keep the marked texts, nvcc's PTX for them and the result", "none are kept"),
+    ("--ccc-keep", "FOLDER", "keep the marked texts, nvcc's PTX for them and the result", "none are kept"),
     ("--ccc-verbose", "", "print remarks to standard error", "only warnings and errors"),
 )
 # fmt: on
