@@ -38,6 +38,7 @@ from cccopt.ccc.profitability.decision import (
 )
 from cccopt.ccc.profitability.decision import remarks as remarks_of
 from cccopt.ccc.profitability.estimate import estimate
+from cccopt.ccc.profitability.model import SAFE_GAIN
 from cccopt.ccc.profitability.unrolled import unrolled_loops
 from cccopt.ccc.regions.marked_loops import Region, annotations_in_loops, find, related
 from cccopt.diagnostic import Diagnostic
@@ -206,6 +207,8 @@ def _whole_iterations(
     if chosen is None:
         return done
     waiting = in_lane_form.rewritten(view, region, function, options, cause, chosen, by_cost=True)
+    if in_lane_form.is_idle(chosen):
+        return done if cost.gain >= SAFE_GAIN else waiting
     # By cost it may be the better form, and yet `auto` may not be sure that it gains.
     return done if _is_rewritten(done[2][0]) and not _is_rewritten(waiting[2][0]) else waiting
 

@@ -102,7 +102,7 @@ def rewritten(
     """
     plan = _legal_plan(view, region, function, options, cause) if chosen is None else chosen
     numbers = _numbers(view, plan, function, options)
-    if _is_idle(plan):
+    if is_idle(plan):
         return _left(view, plan, numbers, function, _why_idle(plan, cause, by_cost=by_cost))
     asked = any(_mode(plan, annotation, options) == Mode.ALWAYS for _, annotation in plan.marked()[1:])
     if not asked and (numbers is None or numbers.loop.gain < SAFE_GAIN):
@@ -144,7 +144,7 @@ def _legal_plan(
         raise last if cause is None else with_next(cause, last, NAME) from last
 
 
-def _is_idle(plan: InLanePlan) -> bool:
+def is_idle(plan: InLanePlan) -> bool:
     """Whether lanes wait nowhere. They begin the iterations of other loops together, which may be a gain; of a loop
     over blocks, the lanes of a plain warp have one iteration each, and begin it together.
     """

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import cccopt
+from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
 from cccopt.driver.function_texts import definitions
 from cccopt.emulator import Program
 from cccopt.ptx.parser import parse
@@ -63,10 +64,10 @@ extern "C" __global__ void __launch_bounds__(64) waits(ARGUMENTS) {
 """
 
 
-def compiled(folder: Path, other: str = "") -> cccopt.Compiled:
+def compiled(folder: Path, other: str = "", profile: RunProfile | None = None) -> cccopt.Compiled:
     source = folder / "k.cu"
     source.write_text(TEXT.replace("OTHER", other))
-    return cccopt.compile(source, ccc="always", resident=2)
+    return cccopt.compile(source, ccc="always", resident=2, profile=profile)
 
 
 def loads(ptx: str, kernel: str) -> int:
@@ -110,12 +111,21 @@ def test_marks_stay_where_lanes_of_another_kernel_wait(tmp_path: Path) -> None:
         assert results(program.ptx, kernel) == results(program.original_ptx, kernel)
 
 
-def test_a_kernel_gets_no_loop_over_blocks(tmp_path: Path) -> None:
-    program = compiled(tmp_path, BLOCKS)
+@pytest.mark.parametrize("profiled", [False, True])
+def test_a_kernel_gets_no_loop_over_blocks(tmp_path: Path, profiled: bool) -> None:
+    """Nor does a profile make tasks move that gain nothing by that, though `always` is asked for."""
+    alike = {
+        1: RegionProfile("for variable", 100, 3200, 400, 12000, 8000.0, 7500.0),
+        3: RegionProfile("grid", 100, 3200, 100, 3200, 9000.0, launches=1),
+    }
+    program = compiled(tmp_path, BLOCKS, RunProfile({"blocks": alike}) if profiled else None)
     regions = [r for r in program.report["units"][0]["regions"] if r["kernel"] == "blocks"]
-    assert [(r["kind"], r["outcome"]) for r in regions] == [("grid", "declined")]
-    said = [d for d in program.report["units"][0]["remarks"] if d["code"] == "CCC054"]
-    assert [d["message"] for d in said] == ["there is nothing to collect in this loop: it stays as it is"]
+    assert [(r["kind"], r["region"], r["outcome"]) for r in regions if r["kind"] == "grid"] == [
+        ("grid", 3, "declined")
+    ]
+    assert all((r["cost"] is not None) is profiled for r in regions)
+    said = [d["message"] for d in program.report["units"][0]["remarks"] if d["code"] == "CCC054"]
+    assert said == ["there is nothing to collect in this loop: it stays as it is"]
     made, plain = (
         next(ptx[d.start : d.end] for d in definitions(ptx) or () if d.name == "blocks")
         for ptx in (program.ptx, program.original_ptx)
