@@ -74,7 +74,7 @@ def compiled(
     if made.status != 0:
         return made, None
     ptx, said = _with_regions(call, mark(text, call.file), made.ptx, what=what) if mark else ("", ())
-    ptx = ptx or _counted(call, made.ptx, what=what)
+    ptx = ptx or _counted(call, made.ptx, made.ptx, what=what)
     _register(call, frozenset(_COPIES.findall(ptx)))
     return made, CompiledUnit(ptx, remarks=said)
 
@@ -89,10 +89,11 @@ def _uncounted(call: Call, why: str) -> Diagnostic:
     )
 
 
-def _counted(call: Call, ptx: str, *, what: str) -> str:
-    """``ptx`` with counted copies of its kernels."""
+def _counted(call: Call, ptx: str, plain: str, *, what: str) -> str:
+    """``ptx`` with counted copies of its kernels; the program launches those of ``plain``."""
     from cccopt.driver.counted_copies import with_counted_copies
     from cccopt.passes import instrument
+    from cccopt.passes.counting.bounds import above_bounds
     from cccopt.passes.instrument import with_all_names
     from cccopt.ptx.parser import parse
     from cccopt.ptx.printer import print_module
@@ -104,25 +105,26 @@ def _counted(call: Call, ptx: str, *, what: str) -> str:
         SAMPLED: instrument.SAMPLED,
         DETAILED: instrument.DETAILED,
     }[what]
-    if what in (SAMPLED, DETAILED):
-        how = replace(how, limits=_limits(call, parsed, ptx))
-    module, layout = with_counted_copies(parsed, how)
+    limits = _limits(call, parsed, plain)
+    if what not in (SAMPLED, DETAILED):
+        limits = above_bounds(parsed, limits)
+    module, layout = with_counted_copies(parsed, replace(how, limits=limits))
     return print_module(with_all_names(module, layout) if _is_one_of_several(call) else module)
 
 
-def _limits(call: Call, module: Module, ptx: str) -> dict[str, int]:
-    """How many registers copies may have for as many blocks to be resident as of the plain kernels, most warps of a
-    sample running the plain kernel's code; empty where ptxas cannot tell, as of code that is linked later.
+def _limits(call: Call, module: Module, plain: str) -> dict[str, int]:
+    """How many registers copies may have for as many blocks to be resident as of the ``plain`` kernels: most warps of a
+    sample run the plain kernel's code. Empty where ptxas cannot tell, as of code that is linked later.
     """
     from cccopt.ptx.language import target_of
     from cccopt.toolchain.ptxas import assemble
 
     try:
-        plain = assemble(ptx, target_of(module)).resources
+        found = assemble(plain, target_of(module)).resources
     except CccError:
         return {}
     most = int(call.after("-maxreg") or call.after("--maxreg") or _MOST)
-    steps = {name: -(-r.registers // _STEP) * _STEP for name, r in plain.items()}
+    steps = {name: -(-r.registers // _STEP) * _STEP for name, r in found.items()}
     return {name: min(max(step, _FEWEST), most, _MOST) for name, step in steps.items()}
 
 
@@ -145,7 +147,7 @@ def _with_regions(
 
     if not MARKER.search(marked.ptx):  # what is annotated reaches no kernel
         return "", asked.warnings
-    counted = _counted(call, marked.ptx, what=what)
+    counted = _counted(call, marked.ptx, plain, what=what)
     both = with_originals(counted, marked.ptx, frozenset(), lambda: plain)
     if both == counted:
         why = "with annotations, nvcc generates different variables than without"

@@ -202,8 +202,8 @@ class _Instrumenting:
         kernel = counted.bodies[name].kind == "entry"
         private = not leaves and name not in counted.around_recursion
         most = self.how.registers
-        if kernel and counted.runs_unknown(name):
-            most = _FEW  # it has no limit of registers, by which all blocks start
+        if kernel and (counted.runs_unknown(name) or name in self.how.limits):
+            most = _FEW  # it has no limit of registers, by which all blocks start, or as many as the kernel needs
         elif kernel:
             most = counters_in_registers(registers_of_thread(counted.bodies[name]))
         return choose(flow, kernel, min(most, self.how.registers), private=private)

@@ -17,6 +17,7 @@ from cccopt.passes import instrument
 from cccopt.passes.counting.layout import of_bytes
 from cccopt.toolchain import instrument as stubs
 from cccopt.toolchain.discovery import find_nvcc
+from cccopt.toolchain.ptxas import assemble
 
 pytestmark = [
     pytest.mark.nvcc,
@@ -190,6 +191,30 @@ def test_of_very_many_branches_all_warps_are_counted_on_demand(
     words = np.array([int(number) for number in array.split(",")], np.uint64)
     layout = of_bytes(words.tobytes())
     assert (layout.every, bool(layout.crowded)) == (counted, counted > 1)
+
+
+def test_copies_have_the_registers_of_kernels_that_have_many(project: Path) -> None:
+    """Blocks of 1024 threads leave each of them 64 registers. No program launches such blocks of a kernel with more."""
+    kernels = "\n".join(
+        f"__global__ void k{n}(const float* a, float* out, int rounds) {{\n  float v[{n}];\n"
+        f"#pragma unroll\n  for (int i = 0; i < {n}; ++i) v[i] = a[i * 32 + threadIdx.x];\n"
+        "  for (int k = 0; k < rounds; ++k) {\n"
+        f"#pragma unroll\n    for (int i = 0; i < {n}; ++i) v[i] = v[i] * v[(i + 1) % {n}] + k;\n  }}\n"
+        f"#pragma unroll\n  for (int i = 0; i < {n}; ++i) out[i * 32 + threadIdx.x] = v[i];\n}}"
+        for n in (8, 100)
+    )
+    Path("wide.cu").write_text(kernels)
+    built("-arch=sm_90", "-ptx", "wide.cu", "-o", "wide.ptx")
+    text = (project / "wide.ptx").read_text()
+    few, many = (int(n) for n in re.findall(r"__ccc_counted\([^{]*?\.maxnreg (\d+)", text))
+    assert few == 64
+    plain = assemble(text, "sm_90").resources
+    (needed,) = (
+        of.registers for name, of in plain.items() if name.startswith("_Z4k100") and "__ccc" not in name
+    )
+    assert needed <= many < needed + 8
+    (spilled,) = (of.spill_stores for name, of in plain.items() if name.startswith("_Z4k100") and "__ccc" in name)
+    assert spilled < 100
 
 
 def test_a_report_has_the_unit(project: Path) -> None:

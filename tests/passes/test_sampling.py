@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cccopt.emulator import Profile, Program
-from cccopt.passes.counting.bounds import registers_of_thread
+from cccopt.passes.counting.bounds import above_bounds, registers_of_thread
 from cccopt.passes.instrument import DETAILED, Counting, instrumented
 from cccopt.profiling.counts import functions_of, groups_of, notes_of
 from cccopt.profiling.emulated import of_launch
@@ -219,3 +219,10 @@ def test_registers_leave_room_for_the_threads_that_a_kernel_says_it_has(
     text = ptx_kernel("").replace("(.param .u64 out)", f"(.param .u64 out) {directives}")
     (kernel,) = parse(text).functions()
     assert registers_of_thread(kernel) == registers
+
+
+def test_kernels_without_bounds_have_as_many_registers_as_they_need() -> None:
+    text = ptx_kernel("")
+    free, bound = parse(text), parse(text.replace("(.param .u64 out)", "(.param .u64 out) .maxntid 256"))
+    assert above_bounds(free, {"k": 216}) == {"k": 216}
+    assert above_bounds(free, {"k": 64}) == above_bounds(free, {}) == above_bounds(bound, {"k": 216}) == {}

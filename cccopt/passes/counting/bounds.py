@@ -6,9 +6,10 @@ A copy has as many threads resident as its registers allow, and the local memory
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
-from cccopt.ptx.ir import Function
+from cccopt.ptx.ir import Function, Module
 
 REGISTERS, THREADS = 1 << 16, 1 << 10
 """The registers of a multiprocessor, and the threads of a block at most."""
@@ -31,6 +32,20 @@ def registers_of_thread(kernel: Function) -> int:
     threads = said.get(".reqntid", said.get(".maxntid", THREADS))
     found = REGISTERS // (threads * said.get(".minnctapersm", 1))
     return min(found // _STEP * _STEP, said.get(".maxnreg", _MOST), _MOST)
+
+
+def above_bounds(module: Module, plain: Mapping[str, int]) -> dict[str, int]:
+    """Of the registers of the ``plain`` kernels those of kernels without bounds that have more than blocks of all sizes
+    could: their launches have smaller blocks, for which copies may have as many. With fewer, ptxas would spill.
+    """
+    return {
+        f.name: plain[f.name]
+        for f in module.functions()
+        if f.kind == "entry"
+        and f.body is not None
+        and not is_bounded(f)
+        and plain.get(f.name, 0) > registers_of_thread(f)
+    }
 
 
 def counters_in_registers(registers: int) -> int:
