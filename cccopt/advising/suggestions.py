@@ -24,7 +24,7 @@ from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.independence import Judgement, State
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.profitability.elapsed import Elapsed
-from cccopt.ccc.profitability.model import SAFE_GAIN
+from cccopt.ccc.profitability.model import LEAST_GAIN, SAFE_GAIN
 from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
 from cccopt.driver import marked_ptx
@@ -260,7 +260,7 @@ def _advice(
     best = _best(accepted) if counted else _surest(accepted)
     tells = best is not None and (counted or best.sure)
     gain = best.gain_of_kernel if best is not None and tells else None
-    pays = best is not None and tells and (not counted or (best.gain or 0) >= SAFE_GAIN)
+    pays = best is not None and tells and (not counted or _pays(best))
     return Advice(
         unit,
         kernel,
@@ -272,6 +272,12 @@ def _advice(
         time_ns,
         tried,
     )
+
+
+def _pays(trial: Trial) -> bool:
+    """Whether `auto` is expected to rewrite the loop, and the kernel to be faster for that."""
+    loop, kernel = trial.gain or 0, trial.gain_of_kernel or 0
+    return loop >= SAFE_GAIN and kernel >= LEAST_GAIN
 
 
 def _best(accepted: Sequence[Trial]) -> Trial | None:

@@ -15,6 +15,7 @@ from itertools import islice
 
 from cccopt.advising.sums import sums_of
 from cccopt.advising.waiting_loops import refused_as_waiting, verified
+from cccopt.analysis import effects
 from cccopt.analysis.loops import Loop
 from cccopt.ccc.function.annotations import Annotation, is_annotation, without_annotations
 from cccopt.ccc.function.view import View, view_of
@@ -45,6 +46,9 @@ MOST, MOST_IN_LANE = 24, 8
 
 MOST_SUMS = 4
 """Sums of a loop that are tried: a clause has to name as many variables as there are."""
+
+SIZES, POSITIONS = ("%nctaid", "%ntid"), ("%ctaid", "%tid", "%laneid")
+"""How the special registers begin that say how many threads and blocks there are, and which one it is."""
 
 _MOST_PATHS = 12
 
@@ -283,15 +287,20 @@ class Nest:
         )
 
     @cached_property
-    def _from_threads(self) -> frozenset[str]:
-        """The registers that depend on the number of threads or blocks."""
+    def _sizes(self) -> frozenset[str]:
+        """The registers that depend on the number of threads or blocks, and not on which thread it is."""
+        return self._computed_from(SIZES) - self._computed_from(POSITIONS)
+
+    def _computed_from(self, special: tuple[str, ...]) -> frozenset[str]:
+        """The registers that depend on special registers whose names begin so."""
         found: set[str] = set()
         instructions = [s for s in self.view.body if isinstance(s, Instruction)]
         while True:
             more = {
                 register.name
                 for s in instructions
-                if any(_is_size(operand, found) for operand in s.operands[1:])
+                if effects.reads(s) & found
+                or any(r.startswith(special) for r in effects.special_registers(s))
                 for register in isa.definitions(s)
             }
             if more <= found:
@@ -302,8 +311,7 @@ class Nest:
         """Whether a loop goes on by a number of threads, of a block or the grid: it is a loop over tasks."""
         inner = [loop for copies in self.loops.values() for loop in copies]
         return any(
-            instruction.base == "add"
-            and any(_is_size(o, self._from_threads) for o in instruction.operands[1:])
+            instruction.base == "add" and any(_is_size(o, self._sizes) for o in instruction.operands[1:])
             for copy in self.loops[number]
             for block in copy.blocks.difference(*(i.blocks for i in inner if i.blocks < copy.blocks))
             for index in self.view.cfg.blocks[block].statements()
@@ -400,7 +408,7 @@ def _is_loop(annotation: Annotation) -> bool:
 
 def _is_size(operand: Operand, registers: Collection[str]) -> bool:
     if isinstance(operand, SpecialRegister):
-        return operand.name.startswith(("%nctaid", "%ntid"))
+        return operand.name.startswith(SIZES)
     return isinstance(operand, Register) and operand.name in registers
 
 

@@ -11,6 +11,7 @@ import pytest
 from cccopt.advising.applying import apply, with_pragmas
 from cccopt.advising.suggestions import Advice, advise_on_run, advise_on_source
 from cccopt.ccc.profitability.model import SAFE_GAIN
+from cccopt.clauses import Kind
 from cccopt.driver import compile, marked_ptx
 from cccopt.emulator import Program
 from cccopt.harness import workload
@@ -179,3 +180,24 @@ def test_why_a_function_that_calls_itself_twice_is_no_loop_is_said(tmp_path: Pat
     assert advice.shown.startswith("trees(")
     assert not advice.pragmas
     assert [d.code for d in advice.refusals] == ["CCC065"]
+
+
+def test_an_index_is_no_stride_over_threads(tmp_path: Path) -> None:
+    """The number of a thread is computed from the size of its block, and is added to what a loop loads from."""
+    source = tmp_path / "walks.cu"
+    source.write_text(
+        """
+        __global__ void walks(int n, const unsigned* next, unsigned* length) {
+          int i = threadIdx.x + blockIdx.x * blockDim.x;
+          if (i >= n) return;
+          unsigned at = next[i], steps = 0;
+          while (at & 255u) {
+            at = next[(at & 1023u) + i] * 3u;
+            ++steps;
+          }
+          length[i] = steps;
+        }
+        """
+    )
+    (advice,) = advise_on_source(source, arch=ARCH)
+    assert [pragma.kind for pragma in advice.pragmas] == [Kind.GRID, Kind.WHILE]
