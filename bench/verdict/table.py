@@ -54,9 +54,9 @@ def _row(kernel: Kernel) -> tuple[str, ...]:
 
 
 def _measured(kernel: Kernel) -> str:
-    if ALWAYS in kernel.gains:
-        return f"{kernel.gains[ALWAYS]:.2f}"
-    return "other results" if ALWAYS in kernel.rewritten else "left"
+    if ALWAYS not in kernel.rewritten:
+        return "left"
+    return f"{kernel.gains[ALWAYS]:.2f}" if ALWAYS in kernel.gains else "other results"
 
 
 def _chosen(kernel: Kernel, build: str) -> str:
