@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
+from itertools import islice, zip_longest
 
 from cccopt.advising.sums import sums_of
 from cccopt.advising.waiting_loops import refused_as_waiting, verified
@@ -311,11 +311,18 @@ class Nest:
         """Whether a loop goes on by a number of threads, of a block or the grid: it is a loop over tasks."""
         inner = [loop for copies in self.loops.values() for loop in copies]
         return any(
-            instruction.base == "add" and any(_is_size(o, self._sizes) for o in instruction.operands[1:])
+            self._is_stride(instruction)
             for copy in self.loops[number]
             for block in copy.blocks.difference(*(i.blocks for i in inner if i.blocks < copy.blocks))
             for index in self.view.cfg.blocks[block].statements()
             if isinstance(instruction := self.view.body[index], Instruction)
+        )
+
+    def _is_stride(self, instruction: Instruction) -> bool:
+        """Whether a number of threads is added to something: a sum, or ``i += gridDim.x * blockDim.x`` as one."""
+        sizes = [_is_size(operand, self._sizes) for operand in instruction.operands[1:]]
+        return (instruction.base == "add" and any(sizes)) or (
+            instruction.base == "mad" and sizes[:2] == [True, True]
         )
 
     def outers(self) -> Iterator[int]:
@@ -353,19 +360,17 @@ class Nest:
                 yield number
 
     def selections(self) -> Iterator[Selection]:
-        """The sensible ones: a path alone, with its loops, all branches, all loops, everything. A ``switch`` goes as a
-        whole.
-        """
-        seen: set[Selection] = set()
-        for outer in self.outers():
-            for regions in self._paths(outer):
-                groups = {self.annotations[n].group for n in regions} - {0}
-                regions |= {n for n in self.inside(outer) if self.annotations[n].group in groups}
-                loops = frozenset[int]().union(*(self.loops_around(n, outer) for n in regions))
-                for selection in self._kinds(outer, regions | loops):
-                    if selection not in seen:
-                        seen.add(selection)
-                        yield selection
+        """The sensible ones of all loops over tasks by turns, so that none takes all trials."""
+        by_turns = zip_longest(*(dict.fromkeys(self._selections_of(outer)) for outer in self.outers()))
+        yield from (selection for turn in by_turns for selection in turn if selection is not None)
+
+    def _selections_of(self, outer: int) -> Iterator[Selection]:
+        """A path alone, with its loops, all branches, all loops, everything. A ``switch`` goes as a whole."""
+        for regions in self._paths(outer):
+            groups = {self.annotations[n].group for n in regions} - {0}
+            regions |= {n for n in self.inside(outer) if self.annotations[n].group in groups}
+            loops = frozenset[int]().union(*(self.loops_around(n, outer) for n in regions))
+            yield from self._kinds(outer, regions | loops)
 
     def in_lane_selections(self) -> Iterator[Selection]:
         """Those of loops that can keep each lane's iterations in order, asked to do so."""

@@ -10,6 +10,7 @@ import pytest
 
 from cccopt.advising.applying import apply, with_pragmas
 from cccopt.advising.suggestions import Advice, advise_on_run, advise_on_source
+from cccopt.advising.trials import MOST
 from cccopt.ccc.profitability.model import SAFE_GAIN
 from cccopt.clauses import Kind
 from cccopt.driver import compile, marked_ptx
@@ -201,3 +202,29 @@ def test_an_index_is_no_stride_over_threads(tmp_path: Path) -> None:
     )
     (advice,) = advise_on_source(source, arch=ARCH)
     assert [pragma.kind for pragma in advice.pragmas] == [Kind.GRID, Kind.WHILE]
+
+
+def test_all_loops_over_tasks_are_tried(tmp_path: Path) -> None:
+    """Also where the kernel around them has more loops than there are trials."""
+    walks = "\n".join(
+        f"for (unsigned k = 0; k < (x & {n}u); ++k) x = x * {n}u + y[(x + k) % n];" for n in range(3, 17)
+    )
+    source = tmp_path / "many.cu"
+    source.write_text(
+        f"""
+        __global__ void many(unsigned n, int rounds, const unsigned* start, unsigned* y) {{
+          unsigned i = threadIdx.x + blockIdx.x * blockDim.x;
+          if (i >= n) return;
+          unsigned x = start[i], steps = 0;
+          {walks}
+          for (int k = 0; k < rounds; ++k) {{
+            unsigned z = x + k;
+            while (z > 1u) {{ z = z % 2u ? 3u * z + 1u : z / 2u; ++steps; }}
+          }}
+          y[i] = steps;
+        }}
+        """
+    )
+    (advice,) = advise_on_source(source, arch=ARCH)
+    assert len(advice.tried) >= MOST
+    assert {trial.selection.kinds[0][1] for trial in advice.tried} == {Kind.GRID, Kind.FOR}

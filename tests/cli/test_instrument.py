@@ -213,7 +213,9 @@ def test_copies_have_the_registers_of_kernels_that_have_many(project: Path) -> N
         of.registers for name, of in plain.items() if name.startswith("_Z4k100") and "__ccc" not in name
     )
     assert needed <= many < needed + 8
-    (spilled,) = (of.spill_stores for name, of in plain.items() if name.startswith("_Z4k100") and "__ccc" in name)
+    (spilled,) = (
+        of.spill_stores for name, of in plain.items() if name.startswith("_Z4k100") and "__ccc" in name
+    )
     assert spilled < 100
 
 
