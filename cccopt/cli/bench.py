@@ -74,7 +74,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--on",
         choices=[machine.value for machine in Platform],
         default=Platform.EMULATOR.value,
-        help="default: %(default)s",
+        help="where to run: on the emulator, which counts, or on a GPU, which is timed (default: %(default)s)",
     )
     parser.add_argument(
         "--size",

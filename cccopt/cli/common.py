@@ -31,7 +31,7 @@ def add_mode(parser: argparse.ArgumentParser, default: str = "auto") -> None:
         default=default,
         metavar="|".join(MODES),
         help="auto: rewrite what is expected to pay; always: everything that can be rewritten, except loops that nvcc"
-        f" would unroll; off: nothing (default: {default})",
+        f" would unroll or that have nothing to collect; off: nothing (default: {default})",
     )
 
 

@@ -108,7 +108,11 @@ def _threshold(text: str) -> Threshold:
 def run(arguments: argparse.Namespace) -> int:
     """Run the program, or read files; write what was asked for and print tables."""
     if arguments.sarif is not None and not arguments.at_least:
-        raise CccError(_lacks("--sarif", "--at-least", "it writes what that finds"))
+        raise CccError(
+            _lacks(
+                "--sarif", "--at-least", "it writes the kernels that `--at-least` finds below their limits"
+            )
+        )
     program: list[str] | None = arguments.program
     if program is None:
         return _show(arguments)
@@ -195,7 +199,7 @@ def _observed(program: Sequence[str], *, times: bool) -> tuple[ProgramRun, Progr
         if not times or not counted.units or counted.signal:
             return counted, None
         given.again()
-        _say("running without counters for times (its output is discarded)")
+        _say("running again without counters, to take times (the program's output is discarded)")
         return counted, run_program(program, _inside(folder, "timed"), counted=False, timed=True)
 
 

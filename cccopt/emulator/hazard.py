@@ -211,7 +211,7 @@ class Hazards:
                 help="let one lane store, give each lane its own location, or use an atomic",
             )
         same_warp = other == _MANY or other >> 5 == lane >> 5
-        needed = "`bar.warp.sync`" if same_warp else "block barrier"
+        needed = "`__syncwarp()` (`bar.warp.sync`)" if same_warp else "`__syncthreads()` (`bar.sync`)"
         return self._places.error(
             HAZARD,
             f"hazard: {access.kind.value} at shared address {address:#x} by {self._shape.thread_name(lane)} after a"

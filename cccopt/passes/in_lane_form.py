@@ -166,9 +166,10 @@ def _why_idle(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> Diag
     moved = _why_here(cause, by_cost=by_cost)
     return refusal.remark(
         "CCC054",
-        "there is nothing to collect in this loop: it stays as it is",
+        "this kernel stays as it is: no marked path costs enough for lanes to wait at it",
         plan.region.annotation.place,
         f"{moved}; {reason}" if moved else reason,
+        "add `inlane` to the kernel's pragma to have lanes wait anyway",
     )
 
 
@@ -203,10 +204,16 @@ def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple
     ]
     if cause is None and not vain:
         return ()
+    help = (
+        "remove the clauses that have no effect, and the pragmas of paths that are run in place"
+        if vain
+        else ""
+    )
+    why = "; ".join((*([why] if why else []), *vain))
     message = "each lane of this loop runs its own iterations, and waits where others can catch up"
     if not plan.flattened:
         message += "; lanes begin them together"
-    return (refusal.remark("CCC028", message, annotation.place, why, "; ".join(vain)),)
+    return (refusal.remark("CCC028", message, annotation.place, why, help),)
 
 
 def _why_declined(plan: InLanePlan, numbers: InLaneEstimate | None, cause: Refusal | None) -> Diagnostic:

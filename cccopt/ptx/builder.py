@@ -335,7 +335,7 @@ class ModuleBuilder(OperandBuilder):
         if self._declared > MOST_NAMES:
             raise MalformedError(
                 "CCC001", "too many names in one function", position_of(token),
-                f"its declarations may name {MOST_NAMES:,}",
+                f"its declarations may name at most {MOST_NAMES:,}",
             )  # fmt: skip
         return count
 

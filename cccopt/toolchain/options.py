@@ -17,8 +17,8 @@ MODES = ("auto", "always", "off")
 # line says it).
 # fmt: off
 TABLE = (
-    (PREFIX, "|".join(MODES), "rewrite what should pay; all but loops that nvcc would unroll; nothing", "auto"),
-    ("--ccc-profile", "FILE.json", "let `auto` decide from how often lanes reached each region", "a model"),
+    (PREFIX, "|".join(MODES), "rewrite what should pay (auto), what can be (always), or nothing (off)", "auto"),
+    ("--ccc-profile", "FILE.json", "let `auto` decide from how often lanes reached each region", "none"),
     ("--ccc-decisions", "FILE.json", "build kernels as `cccopt tune` found best; `auto` decides on others", "none"),
     ("--ccc-resident", "N", "how many blocks of a kernel marked `grid` share its work", "all that run at once"),
     ("--ccc-form", "FORM", "force a form: split or idle-lanes (`,stack` may follow), stack, carried, in-lane", "auto"),

@@ -40,7 +40,23 @@ def test_an_unknown_value_of_an_option_is_an_error(argument: str, capsys: pytest
     assert f"it takes {', '.join(options.VALUES[name])}" in said
 
 
-@pytest.mark.parametrize("argument", ["--ccc-keep", "--cccx", "--ccc-form"])
+@pytest.mark.parametrize(
+    ("argument", "form"),
+    [
+        ("--ccc-keep", "--ccc-keep=FOLDER"),
+        ("--ccc-form", "--ccc-form=FORM"),
+        ("--ccc-resident=0", "--ccc-resident=N"),
+        ("--ccc-verbose=1", "--ccc-verbose"),
+    ],
+)
+def test_the_form_of_an_option_is_told(argument: str, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-c", "x.cu", argument]) == 1
+    said = capsys.readouterr().err
+    assert f"error[CCC083]: `{argument}` does not have the form of this option" in said
+    assert f"write `{form}`" in said
+
+
+@pytest.mark.parametrize("argument", ["--cccx", "--ccc-what=1"])
 def test_an_unknown_option_of_ours_is_an_error(argument: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["-c", "x.cu", argument]) == 1
     said = capsys.readouterr().err

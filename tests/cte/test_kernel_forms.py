@@ -297,11 +297,11 @@ MISUSES = {
     "kernel::edge_parallel<64>::reduce(1, itself, itself, plus{}, (char*)p)": (
         "integers or floating-point numbers of 32 or 64 bits"
     ),
-    "kernel::virtual_split<0>::pieces(5)": "a virtual task has at least one fine task",
+    "kernel::virtual_split<0>::pieces(5)": "K must be at least 1",
     "kernel::virtual_split<4>::reduce<scanned>(1, i, i, itself, plus{}, p)": (
         "assigned cte::contiguous or cte::strided"
     ),
-    "kernel::defer_long<64, 16>::capacity(5)": "a long task has more than 32 fine tasks",
+    "kernel::defer_long<64, 16>::capacity(5)": "Most must be at least 32",
     "kernel::merge_path<100, 7>::blocks(1, 2)": "a multiple of 32, up to 1024",
     "kernel::merge_path<64, 40>::blocks(1, 2)": "1 to 32 steps",
 }

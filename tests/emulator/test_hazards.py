@@ -83,7 +83,7 @@ def test_an_earlier_run_of_the_same_instruction_is_another_access() -> None:
     with pytest.raises(EmulatorError, match="CCC073") as raised:
         run(body)
     (found,) = raised.value.diagnostics
-    assert found.help == "put a `bar.warp.sync` between them"
+    assert found.help == "put a `__syncwarp()` (`bar.warp.sync`) between them"
 
 
 def test_atomics_do_not_race_with_one_another_but_with_plain_accesses() -> None:

@@ -161,7 +161,7 @@ class LocalContext:
         read = self._live.get(begin, 0) & self._before & ~self._stored[begin]
         if read:
             index = self._touching(point, read, loads=True)
-            raise self._refuse(point, "that code before the loop stores", index, help)
+            raise self._refuse(point, "that code before the loop stores to", index, help)
         lost = self._written & self._live.get(self._header, 0) & self._before
         if lost:
             index = self._touching(point, lost, loads=False)

@@ -41,7 +41,8 @@ CALL = Rule(
     "CCC041",
     "the marked loop calls a function that cannot be inspected",
     "the target of an indirect or external call may contain a barrier, or wait for another lane",
-    "call a function that is defined in this file, or make it inline",
+    "define the function in this file, or add `pure(NAME)` to the loop's pragma if it neither stores, nor waits, nor"
+    " depends on which thread runs it",
 )
 WAITING = Rule(
     "CCC039",
@@ -55,6 +56,6 @@ EXCHANGE = Rule(
     "lanes may pass values to one another in the marked loop",
     "it loads and stores the same shared or volatile memory, which other lanes of the warp may use as"
     " well, and the rewrite changes the order in which lanes run",
-    "keep the values in local variables, or say `independent` in the pragma if no lane reads what another one writes"
-    " in the loop",
+    "keep the values in local variables, or add `independent` to the loop's pragma if no lane reads what another one"
+    " writes in the loop",
 )

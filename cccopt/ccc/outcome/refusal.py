@@ -47,8 +47,8 @@ BEGINS_ITERATION = Rule(
 OTHER_EXIT = Rule(
     "CCC032",
     "control flow leaves the marked path at a point other than its end",
-    "a `break`, `return`, `goto` or `continue` inside the path decides what its own lane does next, but the task may"
-    " run later and in another lane",
+    "a `break`, `return` or `goto` inside the path, or a `continue` that leads elsewhere than its end, decides what its"
+    " own lane does next, but the task may run later and in another lane",
     "move the jump out of the path: decide it before the path begins, or wrap the rest of the iteration in an if",
 )
 IRREDUCIBLE = Rule(
@@ -92,17 +92,17 @@ MEMORY_INNER = Rule(
 SCRATCH = Rule(
     "CCC037",
     "the marked path writes to per-thread memory that other iterations also use",
-    "the address depends on the thread's index, but not on the iteration: two waiting tasks of one thread"
-    " would run at the same time, in two lanes, on the same storage",
+    "several iterations of one thread may use the same address: two of its waiting tasks would run at the same time,"
+    " in two lanes, on the same storage",
     "index the array by the iteration, or keep the scratch in local variables of the path",
 )
 SCRATCH_BEFORE = Rule(
     "CCC037",
     "the marked path uses per-thread memory that other iterations write to",
-    "the address depends on the thread's index, but not on the iteration: the next iteration writes"
-    " there while tasks of this one wait",
-    "index the array by the iteration, keep the value in a local variable, or add `independent` to the pragma"
-    " if the path never touches it",
+    "several iterations of one thread may use the same address: the next iteration writes there while tasks of this"
+    " one wait",
+    "index the array by the iteration, keep the value in a local variable, or add `independent` to the"
+    " path's pragma if the path never touches it",
 )
 BARRIER = Rule(
     "CCC038",
@@ -243,7 +243,8 @@ GRID_CALL = Rule(
     "the kernel marked `grid` calls a function that cannot be in a loop over blocks: `{}` {}",
     "in that loop, a thread takes one block index after another, and goes on to the next block instead of"
     " ending",
-    "pass the block index as an argument, or let the function be inlined",
+    "pass the block index as an argument, let the function be inlined, or have it return whether to stop and return"
+    " from the kernel on that",
 )
 GRID_CALL_BY_POINTER = Rule(
     "CCC062",
@@ -278,7 +279,8 @@ INLINING = Rule(
     "CCC066",
     "the function marked `recursive` cannot be inlined at its call: {}",
     "its inner iterations can be tasks only where they are part of the marked loop, and the compiler left a call there",
-    "pass numbers and pointers, or small structures of them, by value",
+    "pass numbers and pointers, or small structures of them, by value; declare shared memory in the kernel, and keep"
+    " local arrays out of the function",
 )
 UNROLLED = Rule(
     "CCC067",
@@ -333,7 +335,7 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "neither the path nor what follows it in its iteration writes memory that the other accesses; other inner"
         " iterations of a `while` around it count, and those of a `for variable` where their order matters; integer"
-        " atomics of one operation whose results are not read may meet",
+        " atomics of one operation whose results are not read may access the same location",
         ("CCC036",),
     ),
     (

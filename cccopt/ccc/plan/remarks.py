@@ -34,7 +34,7 @@ def stack_remarks(view: View, region: Region, needed: int) -> tuple[Diagnostic, 
         found.append(
             refusal.remark(
                 "CCC056",
-                f"launches of `{view.function.name}` can request {needed:,} bytes less dynamic shared memory",
+                f"launches of `{view.function.name}` can request {needed:,} fewer bytes of dynamic shared memory",
                 region.annotation.place,
                 "the context stacks are static shared memory, and both come out of one block's budget",
             )
@@ -66,6 +66,6 @@ def pool_remarks(region: Region, claim: Claim | None) -> tuple[Diagnostic, ...]:
             region.annotation.place,
             f"the module reserves {pool.bytes:,} bytes of device memory for this: room for"
             f" {pool.entries:,} warps",
-            "shared memory is faster: a smaller block, fewer paths or fewer values may fit there",
+            "shared memory is faster: with a smaller block, fewer paths or fewer values, the stacks may fit there",
         ),
     )

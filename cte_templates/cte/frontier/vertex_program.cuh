@@ -55,7 +55,7 @@ __device__ bool is_in(const Active& active, Vertex v) {
     return active(v);
 }
 
-/// Where vertices go that have changed. All lanes of a warp call together.
+/// Where vertices that have changed go. All lanes of a warp call together.
 template <class Vertex>
 __device__ void tell(const queue<Vertex>& changed, bool has_changed, Vertex v) {
     changed.push_if(has_changed, v);

@@ -51,7 +51,7 @@ struct pieces {
 /// 32 registers, `finish` none and 32. In global memory, `list` takes `capacity(fine tasks)` pieces.
 template <int BlockDim, int Most = 1024>
 struct defer_long {
-    static_assert(Most >= detail::lanes, "cte::kernel::defer_long: a long task has more than 32 fine tasks");
+    static_assert(Most >= detail::lanes, "cte::kernel::defer_long<BlockDim, Most>: Most must be at least 32");
 
     /// The warps' strips in shared memory. They are short: where some tasks are very long, the cache that short strips leave is worth
     /// more than longer strips.

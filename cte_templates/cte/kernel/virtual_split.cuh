@@ -34,7 +34,7 @@ namespace kernel {
 /// In the reference kernel (bench/cte_registers.py), `reduce` takes no shared memory and 32 registers.
 template <int K>
 struct virtual_split {
-    static_assert(K >= 1, "cte::kernel::virtual_split<K>: a virtual task has at least one fine task");
+    static_assert(K >= 1, "cte::kernel::virtual_split<K>: K must be at least 1");
 
     /// The number of virtual tasks of a task with `size` fine tasks.
     template <class Index>
