@@ -140,7 +140,7 @@ def test_a_loop_whose_tasks_move_may_follow(compiled: Pair) -> None:
 def test_short_paths_are_no_points(compiled: Pair) -> None:
     result = run(alone(compiled, "short_ones").marked, Options(mode="always"))
     (remark,) = result.remarks
-    assert remark.help.count("run in place") == 2
+    assert remark.why.count("run in place") == 2
     body = print_module(result.module)
     assert len(re.findall(r"^\$ccc\w*serve_\d+\w*:", body, re.M)) == 2
     assert {report.form for report in result.regions} == {Form.IN_LANE}
@@ -149,8 +149,8 @@ def test_short_paths_are_no_points(compiled: Pair) -> None:
 def test_a_path_in_an_inner_loop_takes_two_visits(compiled: Pair) -> None:
     result = run(alone(compiled, "paths_of_two_visits").marked, Options(mode="always"))
     (remark,) = result.remarks
-    assert remark.help.count("run in place") == 1
-    in_loop = remark.help.split("at line ")[1].split()[0]
+    assert remark.why.count("run in place") == 1
+    in_loop = remark.why.split("at line ")[1].split()[0]
     lines = TEXT.splitlines()
     # The statement below the pragma is meant.
     assert "sum + x" in "".join(lines[int(in_loop) - 1 : int(in_loop) + 1])
@@ -161,7 +161,7 @@ def test_lanes_that_begin_together_wait_in_no_loop_without_paths(compiled: Pair)
     result = run(pair.marked, Options(mode="always"))
     (remark,) = result.remarks
     assert "lanes begin them together" in remark.message
-    assert remark.help.count("run in place") == 2
+    assert remark.why.count("run in place") == 2
     body = print_module(result.module)
     # Both loops are marked and have labels, and the iteration alone heads the dispatcher's ways.
     assert re.findall(r"^\$ccc\w*serve_(\d+)\w*:", body, re.M).count("0") == 1
@@ -197,7 +197,7 @@ def test_clauses_without_effect_are_told(compiled: Pair) -> None:
     marked = re.sub(r"(ccc for.begin 1 .*)(file=)", r"\1collect=1 \2", text)
     (remark,) = run(parse(marked), Options(mode="always", form="in lane")).remarks
     assert remark.code == "CCC028"
-    assert "collect" in remark.help
+    assert "collect" in remark.why
 
 
 @pytest.mark.parametrize(("name", "outcome"), [("partial", Outcome.REWRITTEN), ("state", Outcome.DECLINED)])
