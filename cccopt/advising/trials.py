@@ -321,9 +321,13 @@ class Nest:
     def _is_stride(self, instruction: Instruction) -> bool:
         """Whether a number of threads is added to something: a sum, or ``i += gridDim.x * blockDim.x`` as one."""
         sizes = [_is_size(operand, self._sizes) for operand in instruction.operands[1:]]
-        return (instruction.base == "add" and any(sizes)) or (
-            instruction.base == "mad" and sizes[:2] == [True, True]
-        )
+        match isa.facts(instruction).arithmetic:
+            case isa.Arithmetic.SUM:
+                return any(sizes)
+            case isa.Arithmetic.PRODUCT_SUM:
+                return sizes[:2] == [True, True]
+            case _:
+                return False
 
     def outers(self) -> Iterator[int]:
         """The loops over tasks: those that stride over threads where there are some; else the loop over blocks, and the
