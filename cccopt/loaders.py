@@ -68,7 +68,7 @@ def cupy_module(
                 "CCC097",
                 "`name_expressions` are for modules that NVRTC compiles",
                 why="cccopt compiles with nvcc, which does not report the names of template instances",
-                help='move its body into a `__device__` template, call that from an `extern "C"` kernel, and get that kernel',
+                help='move its body into a `__device__` template, and call that from an `extern "C"` kernel',
             )
         )
     if arch is None:
