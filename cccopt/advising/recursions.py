@@ -6,7 +6,8 @@ in the kernel, and nothing to try.
 
 from __future__ import annotations
 
-from cccopt.advising.trials import Selection, Trial
+from cccopt.advising.selections import Selection
+from cccopt.advising.trials import Trial
 from cccopt.ccc.function.annotations import annotations_of, without_annotations
 from cccopt.ccc.function.calls import called
 from cccopt.ccc.outcome.choices import Mode

@@ -16,8 +16,9 @@ from typing import TypeGuard
 from cccopt.advising.engagement import engagement
 from cccopt.advising.independence import judgement_of
 from cccopt.advising.recursions import refused_recursion
+from cccopt.advising.selections import Selection
 from cccopt.advising.sums import sums_of
-from cccopt.advising.trials import KernelRun, Selection, Trial, is_expanded, trials
+from cccopt.advising.trials import KernelRun, Trial, is_expanded, trials
 from cccopt.ccc.function.annotations import Annotation, annotations_of, begins_annotation
 from cccopt.ccc.function.calls import called
 from cccopt.ccc.function.view import view_of

@@ -55,13 +55,10 @@ def _refused(name: str, equals: str, value: str) -> Diagnostic:
     if name in options.VALUES and equals:
         takes = f"it takes {', '.join(options.VALUES[name])}"
         return error("CCC083", f"`{value}` is not a value of `{name}`", help=takes)
-    if name in {known for known, *_ in options.TABLE}:
-        takes = next(options.spelled(known, what) for known, what, *_ in options.TABLE if known == name)
-        return error(
-            "CCC083",
-            f"`{name}{equals}{value}` does not have the form of this option",
-            help=f"write `{takes}`",
-        )
+    takes = next((options.spelled(known, what) for known, what, *_ in options.TABLE if known == name), "")
+    if takes:
+        said = f"`{name}{equals}{value}` does not have the form of this option"
+        return error("CCC083", said, help=f"write `{takes}`")
     names = ", ".join(options.spelled(name, value) for name, value, *_ in options.TABLE)
     return error(
         "CCC083", f"`{name}{equals}{value}` is not an option of ccc-nvcc", help=f"its own options are {names}"

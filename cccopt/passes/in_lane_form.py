@@ -163,12 +163,11 @@ def _left(
 def _why_idle(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> Diagnostic:
     """Why a loop in which no lane would wait stays as it is."""
     reason = "waiting in the marked code would save less than votes cost"
-    moved = _why_here(cause, by_cost=by_cost)
     return refusal.remark(
         "CCC054",
         "this kernel stays as it is: no marked path costs enough for lanes to wait at it",
         plan.region.annotation.place,
-        f"{moved}; {reason}" if moved else reason,
+        "; ".join(filter(None, (_why_here(cause, by_cost=by_cost), reason))),
         "add `inlane` to the kernel's pragma to have lanes wait anyway",
     )
 
@@ -209,7 +208,7 @@ def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple
         if vain
         else ""
     )
-    why = "; ".join((*([why] if why else []), *vain))
+    why = "; ".join(filter(None, (why, *vain)))
     message = "each lane of this loop runs its own iterations, and waits where others can catch up"
     if not plan.flattened:
         message += "; lanes begin them together"

@@ -1,0 +1,234 @@
+"""The selections of a kernel's candidates that are worth a trial, by how the candidates lie in each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import zip_longest
+
+from cccopt.advising.waiting_loops import verified
+from cccopt.analysis import effects
+from cccopt.analysis.loops import Loop
+from cccopt.ccc.function.annotations import Annotation
+from cccopt.ccc.function.view import View
+from cccopt.ccc.regions.marked_loops import loops_of
+from cccopt.clauses import Kind, MarkedShape
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Instruction, Operand, Register, SpecialRegister
+
+_SIZES, _POSITIONS = ("%nctaid", "%ntid"), ("%ctaid", "%tid", "%laneid")
+"""How the special registers begin that say how many threads and blocks there are, and which one it is."""
+
+_MOST_PATHS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Pragmas by the numbers of their candidates; ``outer`` is that of the marked loop or kernel. So many of its
+    floating-point ``sums`` may be added up in any order (``reduce(+: ...)``). ``in_lane`` is the clause `inlane`: lanes
+    keep their own iterations in order, so that nothing is promised.
+    """
+
+    outer: int
+    kinds: tuple[tuple[int, Kind], ...]
+    sums: int = 0
+    in_lane: bool = False
+
+    def has(self, kind: Kind) -> bool:
+        """Whether a pragma of this kind is in it."""
+        return any(kind is each for _, each in self.kinds)
+
+    @property
+    def regions(self) -> frozenset[int]:
+        """The numbers of all candidates in it."""
+        return frozenset(number for number, _ in self.kinds)
+
+
+@dataclass(frozen=True)
+class Nest:
+    """How the candidates of a function lie in each other."""
+
+    view: View
+
+    @cached_property
+    def verified(self) -> bool:
+        """As `verified`: once is enough for all selections."""
+        return verified(self.view.module)
+
+    @cached_property
+    def annotations(self) -> Mapping[int, Annotation]:
+        """The candidates by number."""
+        return self.view.annotations
+
+    @cached_property
+    def loops(self) -> Mapping[int, tuple[Loop, ...]]:
+        """The copies of each candidate that is a loop; those of which nothing is left are absent."""
+        found = {n: tuple(loops_of(self.view, a)) for n, a in self.annotations.items() if _is_loop(a)}
+        return {number: copies for number, copies in found.items() if copies}
+
+    @cached_property
+    def blocks(self) -> Mapping[int, frozenset[int]]:
+        """Where the copies of each candidate begin: the headers of loops, the first blocks of other paths."""
+        begins = {n: frozenset(loop.header for loop in copies) for n, copies in self.loops.items()}
+        paths = (n for n, a in self.annotations.items() if not _is_loop(a))
+        return begins | {
+            n: frozenset(self.view.cfg.block_of(i) for i in self.view.markers("if.begin", n)) for n in paths
+        }
+
+    def inside(self, loop: int) -> frozenset[int]:
+        """The candidates of which some copy lies in the loop with this number."""
+        return frozenset(
+            number
+            for number, begins in self.blocks.items()
+            if number != loop
+            for copy in self.loops[loop]
+            if begins & copy.blocks - {copy.header}
+        )
+
+    def loops_around(self, number: int, outer: int) -> frozenset[int]:
+        """The loops inside ``outer`` that hold a candidate."""
+        return frozenset(n for n in self.inside(outer) & self.loops.keys() if number in self.inside(n))
+
+    def loops_under(self, path: int, outer: int) -> frozenset[int]:
+        """The loops inside ``outer`` into which lanes come through the beginning of a path alone."""
+        dominates = self.view.dominators.dominates
+        return frozenset(
+            n
+            for n in self.inside(outer) & self.loops.keys()
+            if n != path and all(any(dominates(a, b) for a in self.blocks[path]) for b in self.blocks[n])
+        )
+
+    @cached_property
+    def _sizes(self) -> frozenset[str]:
+        """The registers that depend on the number of threads or blocks, and not on which thread it is."""
+        return self._computed_from(_SIZES) - self._computed_from(_POSITIONS)
+
+    def _computed_from(self, special: tuple[str, ...]) -> frozenset[str]:
+        """The registers that depend on special registers whose names begin so."""
+        found: set[str] = set()
+        instructions = [s for s in self.view.body if isinstance(s, Instruction)]
+        while True:
+            more = {
+                register.name
+                for s in instructions
+                if effects.reads(s) & found
+                or any(r.startswith(special) for r in effects.special_registers(s))
+                for register in isa.definitions(s)
+            }
+            if more <= found:
+                return frozenset(found)
+            found |= more
+
+    def strides_over_threads(self, number: int) -> bool:
+        """Whether a loop goes on by a number of threads, of a block or the grid: it is a loop over tasks."""
+        inner = [loop for copies in self.loops.values() for loop in copies]
+        return any(
+            self._is_stride(instruction)
+            for copy in self.loops[number]
+            for block in copy.blocks.difference(*(i.blocks for i in inner if i.blocks < copy.blocks))
+            for index in self.view.cfg.blocks[block].statements()
+            if isinstance(instruction := self.view.body[index], Instruction)
+        )
+
+    def _is_stride(self, instruction: Instruction) -> bool:
+        """Whether a number of threads is added to something: a sum, or ``i += gridDim.x * blockDim.x`` as one."""
+        sizes = [_is_size(operand, self._sizes) for operand in instruction.operands[1:]]
+        match isa.facts(instruction).arithmetic:
+            case isa.Arithmetic.SUM:
+                return any(sizes)
+            case isa.Arithmetic.PRODUCT_SUM:
+                return sizes[:2] == [True, True]
+            case _:
+                return False
+
+    def outers(self) -> Iterator[int]:
+        """The loops over tasks: those that stride over threads where there are some; else the loop over blocks, and the
+        outermost loops in it, whose iterations are a lane's own.
+        """
+        outermost = list(self._outermost())
+        over_tasks = [
+            n
+            for n, a in self.annotations.items()
+            if n in self.loops and a.kind is not Kind.GRID and self.strides_over_threads(n)
+        ]
+        if not over_tasks:
+            yield from (n for n in self.loops if self.annotations[n].kind is Kind.GRID)
+        yield from over_tasks or outermost
+
+    def _outermost(self) -> Iterator[int]:
+        candidates = {copy.header for copies in self.loops.values() for copy in copies}
+        over_blocks = {
+            copy.header
+            for n, copies in self.loops.items()
+            if self.annotations[n].kind is Kind.GRID
+            for copy in copies
+        }
+        for number, copies in self.loops.items():
+            if self.annotations[number].kind is Kind.GRID:
+                continue
+            around = {
+                loop.header
+                for copy in copies
+                for loop in self.view.loops
+                if copy.blocks < loop.blocks and loop.header in candidates - over_blocks
+            }
+            if not around:
+                yield number
+
+    def selections(self) -> Iterator[Selection]:
+        """The sensible ones of all loops over tasks by turns, so that none takes all trials."""
+        by_turns = zip_longest(*(dict.fromkeys(self._selections_of(outer)) for outer in self.outers()))
+        yield from (selection for turn in by_turns for selection in turn if selection is not None)
+
+    def _selections_of(self, outer: int) -> Iterator[Selection]:
+        """A path alone, with its loops, all branches, all loops, everything. A ``switch`` goes as a whole."""
+        for regions in self._paths(outer):
+            groups = {self.annotations[n].group for n in regions} - {0}
+            regions |= {n for n in self.inside(outer) if self.annotations[n].group in groups}
+            loops = frozenset[int]().union(*(self.loops_around(n, outer) for n in regions))
+            yield from self._kinds(outer, regions | loops)
+
+    def in_lane_selections(self) -> Iterator[Selection]:
+        """Those of loops that can keep each lane's iterations in order, asked to do so."""
+        found = (
+            replace(selection, in_lane=True)
+            for selection in self.selections()
+            if selection.kinds[0][1] is Kind.FOR and not selection.has(Kind.FOR_VARIABLE)
+        )
+        yield from dict.fromkeys(found)
+
+    def _paths(self, outer: int) -> Iterator[frozenset[int]]:
+        paths = sorted(self.inside(outer))
+        branches = frozenset(n for n in paths if n not in self.loops and not self.loops_around(n, outer))
+        outermost = frozenset(n for n in paths if n in self.loops and not self.loops_around(n, outer))
+        for choice in (branches, outermost, branches | outermost, frozenset(paths)):
+            if choice:
+                yield choice
+        for path in paths[:_MOST_PATHS]:
+            yield frozenset({path})
+            if path not in self.loops and (under := self.loops_under(path, outer)):
+                yield under | {path}
+
+    def _kinds(self, outer: int, regions: frozenset[int]) -> Iterator[Selection]:
+        kind = self.annotations[outer].kind
+        first = (outer, Kind.GRID if kind is Kind.GRID else Kind.FOR)
+        inner = sorted(regions - {outer})
+        own = kind is not Kind.GRID and not self.strides_over_threads(outer)
+        yield Selection(outer, (first, *((n, self.annotations[n].kind) for n in inner)), in_lane=own)
+        if own:
+            return
+        leaves = [n for n in inner if n in self.loops and not self.inside(n) & regions]
+        if leaves:
+            kinds = dict.fromkeys(leaves, Kind.FOR_VARIABLE)
+            yield Selection(outer, (first, *((n, kinds.get(n, self.annotations[n].kind)) for n in inner)))
+
+
+def _is_loop(annotation: Annotation) -> bool:
+    return annotation.event == MarkedShape.LOOP
+
+
+def _is_size(operand: Operand, registers: Collection[str]) -> bool:
+    if isinstance(operand, SpecialRegister):
+        return operand.name.startswith(_SIZES)
+    return isinstance(operand, Register) and operand.name in registers
