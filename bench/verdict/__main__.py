@@ -1,4 +1,4 @@
-"""What `auto` decides, held against what is fastest: `python -m bench.verdict build|profile|decide|run|show`.
+"""What `auto` decides, held against what is fastest: `python -m bench.verdict build|profile|decide|run|tune|show`.
 
 The programs are the samples that are programs, and with `--recipes` those of the gallery (`bench/real/README.md`). The
 steps leave what they know in `--out` and go on from there, so each can be interrupted and run again:
@@ -7,6 +7,7 @@ steps leave what they know in `--out` and go on from there, so each can be inter
     profile   run what is counted                                                  (needs a GPU)
     decide    build by `auto` and by `always` with the profiles                    (needs nvcc)
     run       run the builds by turns                                              (needs a GPU)
+    tune      let `cccopt tune` build and choose                                   (needs nvcc and a GPU)
     show      print the tables
 """
 
@@ -15,12 +16,16 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 
 from rich.console import Console
 
 from bench.profile.programs import Commands, add_options
 from bench.verdict import measuring, table
-from bench.verdict.programs import build_all, make_inputs, tasks
+from bench.verdict.programs import Task, build_all, make_inputs, tasks
+from bench.verdict.tuning import tune
 
 
 def parser() -> argparse.ArgumentParser:
@@ -30,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
         description=(__doc__ or "").strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    options.add_argument("what", choices=("build", "profile", "decide", "run", "show"))
+    options.add_argument("what", choices=("build", "profile", "decide", "run", "tune", "show"))
     add_options(options, out="verdict", rounds=5)
     options.add_argument("--markdown", action="store_true", help="show: print Markdown")
     return options
@@ -52,16 +57,31 @@ def main() -> int:
         said = build_all(programs, given.checkouts, commands, given.jobs, profiled=given.what == "decide")
         print("\n".join(said), file=sys.stderr)
         return int(bool(said))
+    if given.what == "tune":
+        gpu = Lock()
+        return _each(
+            programs,
+            lambda task: tune(task, given.checkouts, given.ccc_nvcc, given.rounds, given.limit, gpu),
+            begun + given.budget,
+            given.jobs,
+        )
     step = measuring.take_profile if given.what == "profile" else measuring.take_times
-    wrong = 0
-    for task in programs:
-        if time.monotonic() - begun > given.budget:
+    return _each(programs, lambda task: step(task, given.rounds, given.limit), begun + given.budget)
+
+
+def _each(given: Sequence[Task], step: Callable[[Task], str], end: float, jobs: int = 1) -> int:
+    """Do a step for all programs, ``jobs`` at a time, and begin none after ``end``; 1 where one has a fault."""
+
+    def done(task: Task) -> bool:
+        if time.monotonic() > end:
             print(f"{task.program.name}: not begun, for want of time", file=sys.stderr, flush=True)
-            continue
-        said_of = make_inputs(task) or step(task, given.rounds, given.limit)
-        wrong += bool(said_of)
-        print(f"{task.program.name}: {said_of or 'done'}", file=sys.stderr, flush=True)
-    return int(wrong > 0)
+            return True
+        said = make_inputs(task) or step(task)
+        print(f"{task.program.name}: {said or 'done'}", file=sys.stderr, flush=True)
+        return not said
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return int(not all(list(pool.map(done, given))))
 
 
 if __name__ == "__main__":

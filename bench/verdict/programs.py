@@ -6,6 +6,7 @@ OUT/NAME/auto/...             by `--ccc=auto` without a profile
 OUT/NAME/always/...           by `--ccc=always` and the profile
 OUT/NAME/profiled/...         by `--ccc=auto` and the profile
 OUT/NAME/profile.ccc.json     what `counted` and `plain` say on the GPU
+OUT/NAME/tune/...             by `cccopt tune` (`bench.verdict.tuning`)
 """
 
 from __future__ import annotations

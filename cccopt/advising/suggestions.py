@@ -93,6 +93,11 @@ class Advice:
     engagement: str = ""
 
     @property
+    def may_pay(self) -> bool:
+        """Whether it is predicted to pay, but by so little that `auto` rewrites it only if it was measured."""
+        return not self.pays and (self.gain or 0) >= LEAST_GAIN
+
+    @property
     def contradicted(self) -> bool:
         """Whether the code breaks a promise that its pragmas make."""
         return any(judgement.state is State.CONTRADICTED for _, judgement in self.judgements)
@@ -348,5 +353,7 @@ def promises_of(advice: Advice) -> Sequence[tuple[Pragma, str]]:
 
 
 def ranked(found: Iterable[Advice]) -> list[Advice]:
-    """What pays first, by the time and the factor that are saved."""
-    return sorted(found, key=lambda a: (not a.pays, -(a.saved_ns or 0), -(a.gain or 0), a.shown))
+    """What pays first, then what may, each by the time and the factor that are saved."""
+    return sorted(
+        found, key=lambda a: (not a.pays, not a.may_pay, -(a.saved_ns or 0), -(a.gain or 0), a.shown)
+    )

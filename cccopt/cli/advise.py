@@ -17,6 +17,7 @@ from cccopt.advising.applying import apply, patch, with_pragmas
 from cccopt.advising.judgement_words import as_data, in_words, lines_of, notes_of
 from cccopt.advising.suggestions import Advice, Pragma, advise_on_run, advise_on_source, promises_of, ranked
 from cccopt.advising.transferring import profile_of
+from cccopt.ccc.profitability.model import SAFE_GAIN
 from cccopt.ccc.profitability.profile import as_bad_profile
 from cccopt.ccc.profitability.profile import write as write_profile
 from cccopt.cli.arguments import bad_argument
@@ -40,6 +41,11 @@ _OBJECTS = 200_000
 """How many new objects make Python look for garbage; its default is 700."""
 
 _UNTOLD = "only a run can tell"
+
+_MEASURE = (
+    f"Worth measuring: `auto` rewrites it only if at least {SAFE_GAIN}x is predicted, or if `cccopt tune` has measured"
+    " a gain."
+)
 
 _COUNT = (
     "build with `ccc-nvcc --ccc-candidates --ccc-instrument`, run `cccopt profile -o RUN.json -- PROGRAM`,"
@@ -179,8 +185,8 @@ def _written(texts: Mapping[str, tuple[str, str]], *, suggested: bool) -> str:
     if not suggested:
         return "Nothing was written: there are no suggestions."
     return (
-        "Nothing was written: a suggestion is written by default only if a gain is predicted and none of its promises"
-        " is contradicted. `--only N,...` writes those that you name."
+        "Nothing was written: a suggestion is written by default only if it is predicted to pay and none of its"
+        " promises is contradicted. `--only N,...` writes those that you name."
     )
 
 
@@ -218,7 +224,7 @@ def _suggestion(advice: Advice) -> Suggestion:
         for pragma in advice.pragmas
     ]
     refusals = tuple(f"{d.code}: {d.message}" for d in advice.refusals)
-    return Suggestion(advice.kernel, _gain(advice), advice.pays, tuple(pragmas), refusals)
+    return Suggestion(advice.kernel, _gain(advice), advice.pays, tuple(pragmas), refusals, advice.may_pay)
 
 
 def _chosen(found: Sequence[Advice], only: Sequence[int] | None) -> list[Advice]:
@@ -236,7 +242,7 @@ def _print(found: Sequence[Advice], arguments: argparse.Namespace, out: Console,
         out.print("no kernel here has a loop or branch left to annotate")
         return
     known = list(enumerate((advice for advice in found if advice.pragmas), 1))
-    left = [advice for _, advice in known if advice.gain is not None and not advice.pays]
+    left = [advice for _, advice in known if advice.gain is not None and not (advice.pays or advice.may_pay)]
     did_not_run = [advice for _, advice in known if counted and advice.gain is None]
     listed = known if arguments.all else [(n, a) for n, a in known if a not in (*left, *did_not_run)]
     alike: dict[tuple[Pragma, ...], list[str]] = {}
@@ -284,6 +290,8 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
         out.print(
             "   Nothing to vouch for: `ccc-nvcc --ccc-find` rewrites it without pragmas.", soft_wrap=True
         )
+    if advice.may_pay:
+        out.print(f"   {_MEASURE}", soft_wrap=True)
     loop = advice.best.loop if advice.best is not None else None
     if loop is not None:
         context = max(report.context_bytes for report in advice.best.reports)  # type: ignore[union-attr]
@@ -349,6 +357,7 @@ def _kernel(advice: Advice) -> dict[str, Any]:
         "time_ns": advice.time_ns,
         "gain": advice.gain,
         "pays": advice.pays,
+        "may_pay": advice.may_pay,
         "pragmas": [
             {
                 "pragma": pragma.text,

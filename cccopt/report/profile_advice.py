@@ -26,8 +26,8 @@ class SuggestedPragma:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What to write for a ``kernel``, by its name in PTX: ``gain`` is the prediction in words, and ``pays`` says
-    whether it is worth it. Without pragmas, ``refusals`` say why.
+    """What to write for a ``kernel``, by its name in PTX: ``gain`` is the prediction in words, ``pays`` says whether it
+    is worth it, and ``may_pay`` whether that is worth a measurement. Without pragmas, ``refusals`` say why.
     """
 
     kernel: str
@@ -35,6 +35,7 @@ class Suggestion:
     pays: bool
     pragmas: tuple[SuggestedPragma, ...] = ()
     refusals: tuple[str, ...] = ()
+    may_pay: bool = False
 
 
 def advice(suggestions: Sequence[Suggestion], kernel: str) -> Markup | None:
@@ -46,7 +47,8 @@ def _shown(suggestion: Suggestion) -> list[Child]:
     if not suggestion.pragmas:
         refused = [element("li", reason) for reason in suggestion.refusals]
         return [element("p", "Nothing in it can be rewritten."), element("ul", refused) if refused else None]
-    verdict = "Worth annotating" if suggestion.pays else "Better left alone"
+    verdict = "Worth measuring" if suggestion.may_pay else "Better left alone"
+    verdict = "Worth annotating" if suggestion.pays else verdict
     rows = [
         element(
             "tr",

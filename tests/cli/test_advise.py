@@ -92,6 +92,26 @@ def test_a_run_tells_what_pays(folder: Path, capsys: pytest.CaptureFixture[str])
     assert pragmas == [("#pragma ccc for", 5), ("#pragma ccc while", 7)]
 
 
+def test_what_gains_too_little_for_auto_is_worth_measuring(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _emulated()
+    capsys.readouterr()
+    monkeypatch.setattr("cccopt.advising.suggestions.SAFE_GAIN", 100.0)
+    assert main(["advise", "run.json", "--json", "advice.json", "--html", "run.html", "--apply"]) == 0
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first.startswith("1. steps: predicted ")
+    assert any(line.strip().startswith("Worth measuring: `auto` rewrites it only if") for line in rest)
+    assert rest[-1].startswith("Nothing was written")
+    assert Path("steps.cu").read_text() == SOURCE
+    assert "Worth measuring: " in re.sub("<[^>]*>", "", Path("run.html").read_text())
+    kernels = {kernel["kernel"]: kernel for kernel in json.loads(Path("advice.json").read_text())["kernels"]}
+    assert (kernels["steps"]["pays"], kernels["steps"]["may_pay"]) == (False, True)
+    monkeypatch.setattr("cccopt.advising.suggestions.LEAST_GAIN", 100.0)
+    assert main(["advise", "run.json"]) == 0
+    assert "Better left alone (--all shows what was tried):\n  steps: " in capsys.readouterr().out
+
+
 def test_what_pays_is_written_for_editors(folder: Path) -> None:
     _emulated()
     assert main(["advise", "run.json", "--sarif", "found.sarif"]) == 0
