@@ -3,12 +3,14 @@
 Lanes make ``lanes / 32`` full inner iterations, for which the warp now makes ``warps``, as many as the slowest lane of
 each iteration. In one loop with m iterations of the marked one the slowest lane is that of all m together, so that the
 excess inner iterations of the warp shrink with the square root of m. A path at which `WAIT` lanes meet is run for as
-many at a time.
+many at a time. What is marked in such a path is run as often as before: a lane that leaves it comes back only when its
+next iteration takes the path.
 
 Where the marked loop is not flattened, lanes begin their iterations and leave their inner loops together, as before.
 
 What this costs: votes in each round; the marked loop's own code once in each round in which any lane ends its inner
-loop; and accesses to memory that lanes made side by side, which they make one by one in different iterations.
+loop, or as often as it takes that lane to come to the loop again, if few iterations do; and accesses to memory that
+lanes made side by side, which they make one by one in different iterations.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ class InLaneEstimate:
 @dataclass(frozen=True, slots=True)
 class _Rounds:
     """A point in one entry of the loop: the slots of a run, and the runs by the warp ``before`` and ``after``. For each
-    slot, a warp that is alone takes ``waiting`` cycles.
+    slot, a warp that is alone takes ``waiting`` cycles. A ``share`` of a lane's iterations comes to the point.
     """
 
     slots: float
@@ -57,6 +59,7 @@ class _Rounds:
     before: float
     after: float
     waiting: float
+    share: float
 
 
 def estimate_in_lane(
@@ -87,14 +90,14 @@ class _Maker:
         iterations = loop.warps / entries
         rounds = [self._rounds(p, a, iterations) for p, a in self.plan.marked()[1:]]
         own = loop.issued / loop.warps if loop.warps else 0.0
-        # Lanes that end an inner loop, or pass a path, begin their next iteration while others wait.
-        ends = [any_of(1 / r.taken) if p.loop and r.taken else 0.0 for p, r in self._pairs(rounds)]
+        meeting = [(p, r) for p, r in self._pairs(rounds) if p not in self.plan.in_place]
         begun = iterations
         if self.plan.flattened:
-            begun = max([iterations, *(r.after * share for r, share in zip(rounds, ends, strict=True))])
+            # Lanes that end an inner loop begin iterations while others wait, until one comes to the loop again.
+            ends = [r.after * any_of(1 / r.taken) / r.share for p, r in meeting if p.loop and r.taken]
+            begun = max([iterations, *ends])
             late = any(point.least > 1 for point in self.plan.points)
             begun = min(begun * (4 / 3 if late else 1.0), loop.lanes / entries)
-        meeting = [(p, r) for p, r in self._pairs(rounds) if p not in self.plan.in_place]
         votes = begun * VISIT + sum(r.after * VISIT for _, r in meeting)
         votes += (begun + sum(r.after / p.chunk for p, r in meeting)) * len(self.plan.points) * VOTE
         sectors = loop.sectors / entries
@@ -152,15 +155,28 @@ class _Maker:
         slots = of.issued / of.warps if of.warps else 0.0
         before, full = of.warps / loop.entries, of.lanes / LANES / loop.entries
         waiting = self._waiting_at(point)
-        if point in self.plan.in_place:
-            return _Rounds(slots, of.lanes / loop.lanes if loop.lanes else 0.0, before, before, waiting)
-        if not point.loop:
+        met = not self._in_path(point)
+        share = min(of.entered / loop.lanes, 1.0) if loop.lanes and of.entered else 1.0
+        if not point.loop or point in self.plan.in_place:
             # As many as come together now, or as they wait for; in the end fewer.
-            after = min(before, max(full, full * LANES / WAIT) + 0.5)
-            return _Rounds(slots, of.lanes / loop.lanes if loop.lanes else 0.0, before, after, waiting)
-        after = full + (before - full) / sqrt(max(iterations, 1.0)) if self.plan.flattened else before
+            waits = met and point not in self.plan.in_place
+            after = min(before, max(full, full * LANES / WAIT) + 0.5) if waits else before
+            taken = of.lanes / loop.lanes if loop.lanes else 0.0
+            return _Rounds(slots, taken, before, after, waiting, share)
+        flat = met and self.plan.flattened
+        after = full + (before - full) / sqrt(max(iterations, 1.0)) if flat else before
         after += of.entered / LANES / loop.entries * (point.chunk - 1) / 2
-        return _Rounds(slots, of.lanes / of.entered if of.entered else 0.0, before, after, waiting)
+        return _Rounds(slots, of.lanes / of.entered if of.entered else 0.0, before, after, waiting, share)
+
+    def _in_path(self, point: LanePoint) -> bool:
+        """Whether a point is in a path at which lanes wait: those that leave it come back when their next iteration
+        takes the path, and until then no lane has their place.
+        """
+        code = self._codes[point.begin]
+        return any(code < self._codes[p.begin] for p, _ in self.plan.marked()[1:] if self._is_waited_for(p))
+
+    def _is_waited_for(self, point: LanePoint) -> bool:
+        return not point.loop and point not in self.plan.in_place
 
     def _accesses(self) -> int:
         """The accesses to global memory in an iteration, paths and inner loops aside."""
