@@ -23,7 +23,7 @@ from tests.slow import is_slow
 # The machine is shared with other work, so an example's time says nothing about the code.
 settings.register_profile("cccopt", deadline=None, print_blob=True)
 settings.load_profile("cccopt")
-settings.register_profile("quick", settings.get_profile("cccopt"), max_examples=50)
+settings.register_profile("quick", settings.get_profile("cccopt"), max_examples=30)
 # Hours of random kernels: `pytest tests/passes/test_random_kernels.py --hypothesis-profile=long`.
 settings.register_profile("long", deadline=None, print_blob=True, max_examples=5000)
 
@@ -65,6 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test that needs what this machine lacks is skipped, and says what is lacking; slow ones are marked."""
+    slow.collected = tuple(item.nodeid for item in items)
     lacking = {"nvcc": _no_nvcc(), "gpu": _no_gpu()}
     for item in items:
         if is_slow(item.nodeid):

@@ -5,18 +5,24 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from zlib import crc32
 
 quick = False
 """Whether `make test` runs: a kernel that is compared then runs in fewer orders of its lanes, and fewer are drawn."""
 
+collected: tuple[str, ...] = ()
+"""All tests of this run, slow ones too."""
+
 LIST = Path(__file__).with_name("test-all.txt")
+_LINE = re.compile(r"(?:(!)|1/(\d+) )?(.+)")
 
 
 @cache
-def patterns() -> tuple[tuple[str, bool], ...]:
-    """The list's patterns, and whether each leaves a test out or keeps it."""
+def patterns() -> tuple[tuple[str, int], ...]:
+    """The list's patterns, and how many of their tests one stays of; 0: none stays."""
     lines = [line for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
-    return tuple((line.removeprefix("!"), not line.startswith("!")) for line in lines)
+    found = (_LINE.fullmatch(line) for line in lines)
+    return tuple((m[3], 1 if m[1] else int(m[2] or 0)) for m in found if m is not None)
 
 
 @cache
@@ -32,7 +38,9 @@ def matches(pattern: str, test: str) -> bool:
 
 def is_slow(test: str) -> bool:
     """Whether the last pattern that matches a test leaves it out."""
-    return next((out for pattern, out in reversed(patterns()) if matches(pattern, test)), False)
+    one_of = next((one_of for pattern, one_of in reversed(patterns()) if matches(pattern, test)), 1)
+    # By name, so that it does not depend on what else runs.
+    return one_of == 0 or crc32(test.encode()) % one_of != 0
 
 
 def drawn(examples: int) -> int:
