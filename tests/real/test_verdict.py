@@ -6,6 +6,8 @@ import json
 import math
 import os
 import pickle
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,12 @@ from bench.real.measure import Run
 from bench.real.program import Program, read_programs
 from bench.real.recipe import Recipe
 from bench.verdict import __main__ as command
-from bench.verdict import measuring, table
+from bench.verdict import measuring, table, tuning
 from bench.verdict.judged import Kernel, kernels_of, left_out, summary
 from bench.verdict.programs import ALWAYS, AUTO, PROFILED, Task, build_all, is_for_fitting, tasks
 from cccopt.profiling.run_file import read
 from cccopt.profiling.running import KernelTime, ProgramRun
+from cccopt.tuning.runs import Observed
 
 ORIGIN = ("https://example.org/made-up", "0" * 40, "made-up", "src", "none", "named")
 RECIPE = Recipe(("cp scale.cu built",), "cat built")
@@ -235,6 +238,56 @@ def test_missing_builds_are_made_with_the_profile_where_there_is_one(tmp_path: P
     assert len((tmp_path / "said").read_text().splitlines()) == 6
     missing = Task(one.program, one.recipe, tmp_path / "out/other")
     assert "made-up" in build_all([missing], [tmp_path / "none"], commands, 1, profiled=False)[0]
+
+
+CUDA = """
+extern "C" __global__ void walk(int n, const int* first, int* out) {
+#pragma ccc for
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+    int found = 0;
+#pragma ccc if
+    if (first[i] & 1) { for (int k = 0; k < 40; k++) found = found * 3 + (first[i] ^ k); }
+    out[i] = found;
+  }
+}
+"""
+
+
+@pytest.mark.nvcc
+def test_what_tuning_chooses_is_kept_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "made-up" / "src"
+    folder.mkdir(parents=True)
+    (folder / "walk.cu").write_text(CUDA)
+    recipe = Recipe(("$NVCC -arch=sm_90 -ptx walk.cu -o walk.ptx",), "cat walk.ptx", same=("sum .*",))
+    one = Task(Program("walk", *ORIGIN, ()), recipe, tmp_path / "out/walk")
+    speed = {"plain": 1.0, "always": 1.5, "in-lane": 3.0, "decided": 1.47}
+    turns: list[str] = []
+
+    def observed(command: str, tree: Path, outputs: object, limit: float) -> Observed:
+        build = tree.parent.name
+        turns.append(build)
+        (tree / "src/printed.txt").write_text(f"sum {4 if build == 'in-lane' else 3}\n")
+        return Observed(0, {"walk": (1e6 + 100 * len(turns)) / speed.get(build, 1.0)}, "GPU", ())
+
+    monkeypatch.setattr(tuning, "observe", observed)
+    ccc = str(Path(sys.executable).with_name("ccc-nvcc"))
+    assert tuning.tune(one, [tmp_path], ccc, 3, 1.0, nullcontext()) == ""
+    assert set(turns) == {"plain", "auto", "always", "in-lane", "decided"}
+    table.show([one], Console(width=150), markdown=True)
+    said = capsys.readouterr().out
+    assert (
+        "| walk | walk | 1.00 | left | 1.50 (1.50 to 1.50) | left | always | 1.47 (1.47 to 1.47) | 0.98 |"
+        in said
+    )
+    assert "tuned: 0.980 of the best build, at least 0.98 (1 kernels)" in said
+    assert "not tried: walk: in-lane: it ended with status 1" in said
+    ran = len(turns)
+    assert tuning.tune(one, [tmp_path], ccc, 3, 1.0, nullcontext()) == ""
+    assert len(turns) == ran
+    missing = Task(one.program, one.recipe, tmp_path / "out/other")
+    assert "made-up" in tuning.tune(missing, [tmp_path / "none"], ccc, 3, 1.0, nullcontext())
 
 
 def test_a_step_names_what_went_wrong(
