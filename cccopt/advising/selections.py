@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
 
@@ -21,6 +21,9 @@ _SIZES, _POSITIONS = ("%nctaid", "%ntid"), ("%ctaid", "%tid", "%laneid")
 """How the special registers begin that say how many threads and blocks there are, and which one it is."""
 
 _MOST_PATHS = 12
+
+_LITTLE = 0.04
+"""The part of a kernel's issue slots up to which a loop over tasks in it is not tried: nothing in it gains 5 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +50,12 @@ class Selection:
 
 @dataclass(frozen=True)
 class Nest:
-    """How the candidates of a function lie in each other."""
+    """How the candidates of a function lie in each other. ``issued`` are its issue slots in a run by statement, none
+    where there was no run.
+    """
 
     view: View
+    issued: Mapping[int, float] = field(default_factory=dict)
 
     @cached_property
     def verified(self) -> bool:
@@ -98,6 +104,20 @@ class Nest:
             for n in self.inside(outer) & self.loops.keys()
             if n != path and all(any(dominates(a, b) for a in self.blocks[path]) for b in self.blocks[n])
         )
+
+    def share(self, number: int) -> float:
+        """The part of the issued slots that a candidate has, what is marked in it included; 1 without a run."""
+        total = sum(self.issued.values())
+        if not total:
+            return 1.0
+        dominates = self.view.dominators.dominates
+        blocks = {block for copy in self.loops.get(number, ()) for block in copy.blocks} or {
+            block
+            for block in range(len(self.view.cfg.blocks))
+            if any(dominates(begin, block) for begin in self.blocks[number])
+        }
+        statements = (index for block in blocks for index in self.view.cfg.blocks[block].statements())
+        return sum(self.issued.get(index, 0.0) for index in statements) / total
 
     @cached_property
     def _sizes(self) -> frozenset[str]:
@@ -154,7 +174,7 @@ class Nest:
         ]
         if not over_tasks:
             yield from (n for n in self.loops if self.annotations[n].kind is Kind.GRID)
-        yield from over_tasks or outermost
+        yield from (n for n in over_tasks or outermost if self.share(n) > _LITTLE)
 
     def _outermost(self) -> Iterator[int]:
         candidates = {copy.header for copies in self.loops.values() for copy in copies}
@@ -205,7 +225,7 @@ class Nest:
         for choice in (branches, outermost, branches | outermost, frozenset(paths)):
             if choice:
                 yield choice
-        for path in paths[:_MOST_PATHS]:
+        for path in sorted(paths, key=lambda n: (-self.share(n), n))[:_MOST_PATHS]:
             yield frozenset({path})
             if path not in self.loops and (under := self.loops_under(path, outer)):
                 yield under | {path}

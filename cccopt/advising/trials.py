@@ -95,7 +95,8 @@ def trials(
     the only selection that is tried, where it is given.
     """
     alone = _alone(module, kernel)
-    nest = Nest(view_of(alone, next(f for f in alone.functions() if f.name == kernel and f.body)))
+    view = view_of(alone, next(f for f in alone.functions() if f.name == kernel and f.body))
+    nest = Nest(view, {} if run is None else _slots(view.function, run.counts))
     if like is not None:
         yield _tried(alone, kernel, like, nest, run)
         return
@@ -161,14 +162,19 @@ def _profile(marked: Module, kernel: str, counted: KernelRun) -> tuple[RunProfil
     function = next(f for f in marked.functions() if f.name == kernel)
     issues = issues_of(function, counted.counts)
     profile = measure(marked, issues, times={kernel: counted.time}, launches={kernel: counted.launches})
-    body = function.body or ()
-    total = sum(
-        isa.facts(s).slots * count.warps
-        for (_, index), count in issues.items()
-        if isinstance(s := body[index], Instruction)
-    )
+    total = sum(_slots(function, counted.counts).values())
     marked_slots = sum(region.issued for region in profile.functions.get(kernel, {}).values())
     return profile, min(marked_slots / total, 1.0) if total else 0.0
+
+
+def _slots(function: Function, counts: CandidateCounts) -> dict[int, float]:
+    """The issue slots of each instruction of a function, by statement."""
+    body = function.body or ()
+    return {
+        index: isa.facts(s).slots * count.warps
+        for (_, index), count in issues_of(function, counts).items()
+        if isinstance(s := body[index], Instruction)
+    }
 
 
 def _with(function: Function, selection: Selection, nest: Nest) -> Function:

@@ -6,6 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cccopt.advising.applying import apply, with_pragmas
@@ -228,3 +229,43 @@ def test_all_loops_over_tasks_are_tried(tmp_path: Path) -> None:
     (advice,) = advise_on_source(source, arch=ARCH)
     assert len(advice.tried) >= MOST
     assert {trial.selection.kinds[0][1] for trial in advice.tried} == {Kind.GRID, Kind.FOR}
+
+
+def test_what_runs_most_is_tried_first(tmp_path: Path) -> None:
+    """Short loops before it, which are as many as there are trials, gain nothing."""
+    shorts = "\n".join(
+        f"for (unsigned k = 0; k < rounds + {n}u; ++k) x += y[(x + k) % n];" for n in range(14)
+    )
+    source = tmp_path / "walk.cu"
+    source.write_text(
+        f"""
+        extern "C" __global__ void __launch_bounds__(64) walk(unsigned n, unsigned rounds, unsigned* y) {{
+          unsigned i = threadIdx.x + blockIdx.x * blockDim.x, steps = 0;
+          if (i >= n) return;
+          unsigned x = i * 2654435761u >> 16;
+          {shorts}
+          unsigned z = 97u * i % 4096u + 1u;
+          while (z > 1u) {{
+            unsigned left = z % 8u ? 0u : 300u;
+            z = z % 2u ? 3u * z + 1u : z / 2u;
+            if (left) for (unsigned k = 0; k < left; ++k) steps = steps * 5u ^ (z + k) >> 3;
+            ++steps;
+          }}
+          y[i] = steps + x;
+        }}
+        """
+    )
+    program = program_of(marked_ptx(source, arch=ARCH, candidates=True))
+    run = program.launch(
+        "walk", (4, 1, 1), (64, 1, 1), [np.uint32(256), np.uint32(1), np.zeros(256, np.uint32)]
+    )
+    counts = candidates_of(str(source), program.module, run.issues)
+    (advice,) = advise_on_run(RunFile(candidates=counts))
+    assert [(p.text, p.place.line_text.strip()[:5]) for p in advice.pragmas[1:]] == [
+        ("#pragma ccc while", "while"),
+        ("#pragma ccc if", "if (l"),
+    ]
+    # Loops over tasks in which little runs cannot make the kernel faster.
+    (walk,) = {trial.selection.outer for trial in advice.tried if trial.selection.in_lane}
+    assert advice.best is not None
+    assert walk in advice.best.selection.regions
