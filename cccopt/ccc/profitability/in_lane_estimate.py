@@ -4,7 +4,7 @@ Lanes make ``lanes / 32`` full inner iterations, for which the warp now makes ``
 each iteration. In one loop with m iterations of the marked one the slowest lane is that of all m together, so that the
 excess inner iterations of the warp shrink with the square root of m. A path at which `WAIT` lanes meet is run for as
 many at a time. What is marked in such a path is run as often as before: a lane that leaves it comes back only when its
-next iteration takes the path.
+next iteration takes the path. Where always the same lanes come to a point, only these are packed.
 
 Where the marked loop is not flattened, lanes begin their iterations and leave their inner loops together, as before.
 
@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 
+from cccopt.analysis import effects
+from cccopt.analysis.invariance import LoopInvariance
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome.report import Cost, PredictedTime
@@ -157,6 +159,9 @@ class _Maker:
         waiting = self._waiting_at(point)
         met = not self._in_path(point)
         share = min(of.entered / loop.lanes, 1.0) if loop.lanes and of.entered else 1.0
+        if self._has_lanes_of_its_own(point):
+            around = self.measured[self._loop_around(point)]
+            full, share = full / min(of.entered / around.lanes, 1.0) if of.entered else full, 1.0
         if not point.loop or point in self.plan.in_place:
             # As many as come together now, or as they wait for; in the end fewer.
             waits = met and point not in self.plan.in_place
@@ -167,6 +172,27 @@ class _Maker:
         after = full + (before - full) / sqrt(max(iterations, 1.0)) if flat else before
         after += of.entered / LANES / loop.entries * (point.chunk - 1) / 2
         return _Rounds(slots, of.lanes / of.entered if of.entered else 0.0, before, after, waiting, share)
+
+    def _has_lanes_of_its_own(self, point: LanePoint) -> bool:
+        """Whether a branch that goes the same way in each iteration decides which lanes come to a point: then the
+        others never fill its warps, and these come each time.
+        """
+        view, invariance = self.view, self._invariance
+        branches = view.uniformity.divergent_control(view.block_of_name[point.begin]) & invariance.blocks
+        ends = [view.cfg.blocks[b].statements()[-1] for b in branches if len(view.cfg.successors[b]) > 1]
+        return any(all(invariance.holds(end, name) for name in effects.reads(view.body[end])) for end in ends)
+
+    @cached_property
+    def _invariance(self) -> LoopInvariance:
+        blocks = self.view.blocks_of(self.plan.region.nodes)
+        return LoopInvariance(self.view.function, self.view.reaching, blocks)
+
+    def _loop_around(self, point: LanePoint) -> int:
+        """The number of the innermost marked loop around a point."""
+        code = self._codes[point.begin]
+        loops = [(p, a) for p, a in self.plan.marked()[1:] if p.loop and code < self._codes[p.begin]]
+        least = min(loops, key=lambda loop: len(self._codes[loop[0].begin]), default=None)
+        return (self.plan.region.annotation if least is None else least[1]).region
 
     def _in_path(self, point: LanePoint) -> bool:
         """Whether a point is in a path at which lanes wait: those that leave it come back when their next iteration
