@@ -155,13 +155,9 @@ class _Maker:
         loop = self.measured[self.plan.region.annotation.region]
         of = self.measured[annotation.region]
         slots = of.issued / of.warps if of.warps else 0.0
-        before, full = of.warps / loop.entries, of.lanes / LANES / loop.entries
+        before, (full, share) = of.warps / loop.entries, self._packed(point, of)
         waiting = self._waiting_at(point)
         met = not self._in_path(point)
-        share = min(of.entered / loop.lanes, 1.0) if loop.lanes and of.entered else 1.0
-        if self._has_lanes_of_its_own(point):
-            around = self.measured[self._loop_around(point)]
-            full, share = full / min(of.entered / around.lanes, 1.0) if of.entered else full, 1.0
         if not point.loop or point in self.plan.in_place:
             # As many as come together now, or as they wait for; in the end fewer.
             waits = met and point not in self.plan.in_place
@@ -172,6 +168,19 @@ class _Maker:
         after = full + (before - full) / sqrt(max(iterations, 1.0)) if flat else before
         after += of.entered / LANES / loop.entries * (point.chunk - 1) / 2
         return _Rounds(slots, of.lanes / of.entered if of.entered else 0.0, before, after, waiting, share)
+
+    def _packed(self, point: LanePoint, of: RegionProfile) -> tuple[float, float]:
+        """The runs of a point in an entry of the marked loop if all lanes that ever come to it came together, and the
+        share of their iterations that comes to it.
+        """
+        loop = self.measured[self.plan.region.annotation.region]
+        full = of.lanes / LANES / loop.entries
+        around = self.measured[self._loop_around(point)]
+        if not (of.entered and loop.lanes and around.lanes):
+            return full, 1.0
+        if self._has_lanes_of_its_own(point):
+            return full / min(of.entered / around.lanes, 1.0), 1.0
+        return full, min(of.entered / loop.lanes, 1.0)
 
     def _has_lanes_of_its_own(self, point: LanePoint) -> bool:
         """Whether a branch that goes the same way in each iteration decides which lanes come to a point: then the
