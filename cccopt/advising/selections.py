@@ -105,19 +105,22 @@ class Nest:
             if n != path and all(any(dominates(a, b) for a in self.blocks[path]) for b in self.blocks[n])
         )
 
-    def share(self, number: int) -> float:
-        """The part of the issued slots that a candidate has, what is marked in it included; 1 without a run."""
+    @cached_property
+    def shares(self) -> Mapping[int, float]:
+        """The part of the issued slots that each candidate has, what is marked in it included; 1 without a run."""
         total = sum(self.issued.values())
         if not total:
-            return 1.0
+            return dict.fromkeys(self.blocks, 1.0)
+        slots = [sum(self.issued.get(i, 0.0) for i in b.statements()) for b in self.view.cfg.blocks]
+        return {number: sum(slots[block] for block in self._code(number)) / total for number in self.blocks}
+
+    def _code(self, number: int) -> frozenset[int]:
+        """The blocks of a candidate's copies; of a path those that its beginning dominates."""
+        if number in self.loops:
+            return frozenset[int]().union(*(copy.blocks for copy in self.loops[number]))
         dominates = self.view.dominators.dominates
-        blocks = {block for copy in self.loops.get(number, ()) for block in copy.blocks} or {
-            block
-            for block in range(len(self.view.cfg.blocks))
-            if any(dominates(begin, block) for begin in self.blocks[number])
-        }
-        statements = (index for block in blocks for index in self.view.cfg.blocks[block].statements())
-        return sum(self.issued.get(index, 0.0) for index in statements) / total
+        every = range(len(self.view.cfg.blocks))
+        return frozenset(b for b in every if any(dominates(begin, b) for begin in self.blocks[number]))
 
     @cached_property
     def _sizes(self) -> frozenset[str]:
@@ -174,7 +177,7 @@ class Nest:
         ]
         if not over_tasks:
             yield from (n for n in self.loops if self.annotations[n].kind is Kind.GRID)
-        yield from (n for n in over_tasks or outermost if self.share(n) > _LITTLE)
+        yield from (n for n in over_tasks or outermost if self.shares[n] > _LITTLE)
 
     def _outermost(self) -> Iterator[int]:
         candidates = {copy.header for copies in self.loops.values() for copy in copies}
@@ -225,7 +228,7 @@ class Nest:
         for choice in (branches, outermost, branches | outermost, frozenset(paths)):
             if choice:
                 yield choice
-        for path in sorted(paths, key=lambda n: (-self.share(n), n))[:_MOST_PATHS]:
+        for path in sorted(paths, key=lambda n: (-self.shares[n], n))[:_MOST_PATHS]:
             yield frozenset({path})
             if path not in self.loops and (under := self.loops_under(path, outer)):
                 yield under | {path}
