@@ -18,7 +18,7 @@ def test_each_pattern_is_that_of_a_test(repository: Path) -> None:
         pattern for pattern, _ in patterns() if not any(matches(pattern, t) for t in slow.collected)
     ] == []
     left = {test.partition("::")[0] for test in slow.collected if not is_slow(test)}
-    assert files - left == set()
+    assert not files - left
 
 
 def test_the_last_match_decides() -> None:

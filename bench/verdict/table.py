@@ -12,12 +12,13 @@ from rich.table import Table
 from bench.verdict.judged import CHOOSING, CLOSE, Kernel, kernels_of, left_out, summary
 from bench.verdict.measuring import times_of
 from bench.verdict.programs import ALWAYS, AUTO, PROFILED, Task
-from bench.verdict.tuning import TRIED, tuned_of
+from bench.verdict.tuning import tuned_of
+from cccopt.cli.tune import DEFAULT
 from cccopt.profiling.names import shown
 from cccopt.tuning.builds import PLAIN
 
 TITLES = ("program", "kernel", "ms", "always", "predicted", "auto", "auto, profile", "best")
-TUNED = ("program", "kernel", "ms", *TRIED, "chosen", "gain, fresh runs", "of the best")
+TUNED = ("program", "kernel", "ms", *DEFAULT, "chosen", "gain, fresh runs", "of the best")
 SETS = (("held out", False), ("used for fitting", True))
 
 
@@ -69,7 +70,7 @@ def _tuned_row(task: Task, kernel: Mapping[str, Any]) -> tuple[str, ...]:
         task.program.name,
         shown(kernel["kernel"]).partition("(")[0].removeprefix("void "),
         f"{kernel['nanoseconds'] / 1e6:.2f}",
-        *(_interval(tried[build]) if build in tried else "left" for build in TRIED),
+        *(_interval(tried[build]) if build in tried else "left" for build in DEFAULT),
         kernel["build"],
         "1.00" if kernel["build"] == PLAIN else _interval(fresh),
         f"{_of_best(kernel):.2f}",

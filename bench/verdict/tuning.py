@@ -21,13 +21,12 @@ from bench.real.build import compiler_script, copy_sources
 from bench.real.measure import Run, fault
 from bench.real.program import annotate
 from bench.verdict.programs import Task
+from cccopt.cli.tune import DEFAULT
 from cccopt.diagnostic import CccError
 from cccopt.tuning import tuner
 from cccopt.tuning.runs import Observed, observe
 
 TUNED = "tuned.json"
-TRIED = ("auto", "always", "in-lane")
-"""What `cccopt tune` tries by default."""
 _PRINTED = "printed.txt"
 
 
@@ -56,7 +55,7 @@ def tune(
             _line(task, f"({task.recipe.run}) > {_PRINTED} 2>&1"),
             source,
             own / "work",
-            TRIED,
+            DEFAULT,
             rounds,
         )
         runner = partial(_run, task, limit, gpu, [])

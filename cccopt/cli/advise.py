@@ -287,9 +287,8 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
         for line in lines_of(judgement, pragma.place if len(advice.judgements) > 1 else None):
             out.print(Text(f"   {line}"), soft_wrap=True)
     if advice.best is not None and advice.best.profile and not promises_of(advice):
-        out.print(
-            "   Nothing to vouch for: `ccc-nvcc --ccc-find` rewrites it without pragmas.", soft_wrap=True
-        )
+        found = ": `ccc-nvcc --ccc-find` rewrites it without pragmas" if advice.pays else ""
+        out.print(f"   Nothing to vouch for{found}.", soft_wrap=True)
     if advice.may_pay:
         out.print(f"   {_MEASURE}", soft_wrap=True)
     loop = advice.best.loop if advice.best is not None else None

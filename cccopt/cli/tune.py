@@ -35,7 +35,8 @@ from cccopt.workers.queue import HERE
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-_DEFAULT = ("auto", "always", "in-lane")
+DEFAULT = ("auto", "always", "in-lane")
+"""The builds that are tried besides the plain one unless others are named."""
 _OTHERS = tuple(name for name in BUILDS if name != PLAIN)
 
 
@@ -68,7 +69,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         choices=_OTHERS,
         metavar="BUILD",
         help=f"a build to try in addition to the plain one: {', '.join(_OTHERS)}; may be repeated"
-        f" (default: {', '.join(_DEFAULT)})",
+        f" (default: {', '.join(DEFAULT)})",
     )
     parser.add_argument(
         "--rounds", type=_rounds, default=7, help="runs of each build (default: %(default)s, at least 3)"
@@ -127,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.program_line,
         source,
         work,
-        tuple(dict.fromkeys(arguments.builds or _DEFAULT)),
+        tuple(dict.fromkeys(arguments.builds or DEFAULT)),
         arguments.rounds,
         tuple(arguments.compare),
         arguments.output.absolute(),

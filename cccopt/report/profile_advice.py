@@ -47,8 +47,8 @@ def _shown(suggestion: Suggestion) -> list[Child]:
     if not suggestion.pragmas:
         refused = [element("li", reason) for reason in suggestion.refusals]
         return [element("p", "Nothing in it can be rewritten."), element("ul", refused) if refused else None]
-    verdict = "Worth measuring" if suggestion.may_pay else "Better left alone"
-    verdict = "Worth annotating" if suggestion.pays else verdict
+    left = "Worth measuring" if suggestion.may_pay else "Better left alone"
+    verdict = "Worth annotating" if suggestion.pays else left
     rows = [
         element(
             "tr",

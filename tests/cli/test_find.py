@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cccopt.advising.suggestions import advise_on_run
 from cccopt.cli import nvcc
 from cccopt.cli.main import main
 from cccopt.driver.function_texts import definitions
 from cccopt.emulator import Program
+from cccopt.profiling.run_file import read
 from cccopt.ptx.parser import parse
 
 pytestmark = pytest.mark.nvcc
@@ -184,3 +187,14 @@ def test_advice_says_that_nothing_is_promised(folder: Path, capfd: pytest.Captur
     out = capfd.readouterr().out
     assert "walk" in out
     assert ("Nothing to vouch for" in out) == ("You vouch for" not in out)
+
+
+def test_nothing_is_said_of_finding_what_is_too_little_for_it(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (advice,) = (each for each in advise_on_run(read("run.json"), only_in_lane=True) if each.pays)
+    for pays, end in ((True, ": `ccc-nvcc --ccc-find` rewrites it without pragmas."), (False, ".")):
+        monkeypatch.setattr("cccopt.cli.advise.advise_on_run", lambda _, p=pays: (replace(advice, pays=p),))
+        capfd.readouterr()
+        assert main(["advise", "run.json"]) == 0
+        assert f"Nothing to vouch for{end}\n" in capfd.readouterr().out

@@ -115,7 +115,7 @@ def compare(
     For each form: how often warps ran each phase (``push``, ``take``, ``drain``, ``expand``, ``whole``, ``original``).
     """
     inputs = [(launch, make(launch)) for launch in launches]
-    least = min(range(len(inputs)), key=lambda i: inputs[i][0].threads * inputs[i][0].trips, default=0)
+    shortest = min(range(len(inputs)), key=lambda i: inputs[i][0].threads * inputs[i][0].trips, default=0)
     original = Program(before)
     expected = [run(original, kernel, launch, args)[0] for launch, args in inputs]
 
@@ -140,7 +140,7 @@ def compare(
             counts.update(in_step)
             shuffled = form == forms[0] and inputs and not (slow.quick and number)
             for shuffle in seeds if shuffled else ():
-                counts.update(checked(result, program, least if slow.quick else 0, shuffle))
+                counts.update(checked(result, program, shortest if slow.quick else 0, shuffle))
         ran[form] = dict(counts)
     return ran
 
