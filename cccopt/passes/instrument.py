@@ -69,7 +69,7 @@ LAYOUT = "ccc_profile_layout"
 _FEW = 6  # registers for counters where little is known of how many there may be
 _FOLDED = 8  # counters of a thread that are added up at once
 _CROWDED = 16  # warps of which one is counted if a function has too many counters
-_RARER = 4  # a sample then counts one warp in so many times `Counting.every`
+_RARER = 4  # a sample then counts one warp in so many times `Counting.every`; a kernel above all bounds, too
 _ROOM, _ROOM_OF_GROUPS = 4 << 20, 32 << 20  # bytes for all copies of the counts, at most
 
 
@@ -80,7 +80,8 @@ class Counting:
 
     ``registers`` is how many counters of a function may be in registers, and ``local`` how many in local memory: if
     None, as many as caches hold (`bounds`). If a function has more in its loops, one warp in 16 of the module's kernels
-    is counted; of a sample without ``watch``, a fourth of the warps.
+    is counted, or in 64 if ``limits`` are known for one with so many; of a sample without ``watch``, a quarter of the
+    warps.
     ``copies`` is how many copies of the counts there are in global memory, a power of two. With ``dynamic`` the
     counters of kernels with dynamic shared memory are in shared memory too; a launch that asks for all there is then
     fails. ``limits`` are how many registers a copy may have, by kernel.
@@ -150,7 +151,9 @@ class _Instrumenting:
         choices = {name: self._choice(name, flows[name]) for name in counted.copied}
         crowded = self._crowded(choices)
         if crowded:
-            every = _CROWDED if self.how.every == 1 else _RARER * self.how.every
+            # Few warps of a kernel with many registers are resident, which hide little of what counting takes.
+            rarer = _RARER if self.how.every > 1 or not self.how.limits.keys().isdisjoint(crowded) else 1
+            every = rarer * max(self.how.every, _CROWDED)
             self.how = replace(self.how, registers=min(self.how.registers, _FEW), every=every)
             choices = {name: self._choice(name, flows[name]) for name in counted.copied}
         watched = {
@@ -181,7 +184,7 @@ class _Instrumenting:
             text,
             some.every,
             self.how.watch,
-            crowded,
+            crowded[0] if crowded else "",
             tuple(filter(counted.recurs, counted.copied)),
         )
         copies = [
@@ -208,18 +211,19 @@ class _Instrumenting:
             most = counters_in_registers(registers_of_thread(counted.bodies[name]))
         return choose(flow, kernel, min(most, self.how.registers), private=private)
 
-    def _crowded(self, choices: Mapping[str, Choice]) -> str:
-        """A function with too many counters for as many warps to be counted, empty if there is none."""
+    def _crowded(self, choices: Mapping[str, Choice]) -> list[str]:
+        """The functions with too many counters for as many warps to be counted."""
         if self.how.watch:
-            return ""
+            return []
+        found = []
         for name, choice in choices.items():
             most = self.how.local
             if most is None:
                 registers = registers_of_thread(self.counted.bodies[name])
                 most = counters_in_local_memory(registers, choice.registers)
             if choice.private - choice.registers > most:
-                return name
-        return ""
+                found.append(name)
+        return found
 
     def _memories(self, choices: Mapping[str, Choice], watched: Mapping[str, Watched]) -> dict[str, Memory]:
         """The counters of each function."""

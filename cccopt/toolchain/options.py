@@ -24,7 +24,7 @@ TABLE = (
     ("--ccc-form", "FORM", "force a form: split or idle-lanes (`,stack` may follow), stack, carried, in-lane", "auto"),
     ("--ccc-stacks", "MEMORY", "where tasks wait: shared or global memory", "auto: shared memory where they fit"),
     ("--ccc-only", "REGION,...", "rewrite only these regions: numbers, names, FILE:LINE or :LINE", "all of them"),
-    (INSTRUMENT, "", "add counters for `cccopt profile` (1 warp in 16 if branches are many); rewrite nothing", "none"),
+    (INSTRUMENT, "", "add counters for `cccopt profile` (of few warps if branches are many); rewrite nothing", "none"),
     (INSTRUMENT, ALL, "the same for all warps in any case, which may be slow", ""),
     (INSTRUMENT, SAMPLED, "the same for one warp in 64, at little cost", ""),
     (INSTRUMENT, DETAILED, "the same sample, with histograms of branches and sectors of memory; slower", ""),

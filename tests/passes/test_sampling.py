@@ -188,6 +188,12 @@ def test_of_a_kernel_with_too_many_counters_some_warps_are_counted() -> None:
     )
 
 
+def test_of_one_with_many_registers_fewer_warps_are_counted() -> None:
+    few = Counting(registers=1, local=2, limits={"k": 128})
+    assert instrumented(parse(ptx_kernel(DIVERGENT)), few)[1].every == 64
+    assert instrumented(parse(ptx_kernel(DIVERGENT)), replace(few, limits={"other": 128}))[1].every == 16
+
+
 @pytest.mark.parametrize(("watch", "every"), [(False, 256), (True, 64)])
 def test_of_a_kernel_with_too_many_counters_a_sample_is_smaller(watch: bool, every: int) -> None:
     few = Counting(registers=1, local=2, every=64, watch=watch)
