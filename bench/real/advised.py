@@ -1,16 +1,17 @@
 """What `cccopt advise` finds in the gallery's programs: `python -m bench.real.advised FOLDER CHECKOUTS`.
 
 FOLDER is that of `python -m bench.real --build-only --out FOLDER`. Each program is built, without our pragmas, with its
-candidates marked and counted, and run; what is predicted to pay is written into a fresh copy of the source. That copy
-is counted, too, and built with these counts as a profile. That build is `advised`: `python -m bench.real --run FOLDER
---json RESULTS` runs it by turns with the others, and `python -m bench.real.advised --table RESULTS` compares it with
-the annotations written by hand.
+candidates marked and counted, and run; the suggestions that are predicted to pay off or are worth measuring are written
+into a fresh copy of the source. That copy is counted, too, and built twice: `advised` by `auto`, with these counts as a
+profile, and `applied` by `always`. `python -m bench.real --run FOLDER --json RESULTS` runs both by turns with the
+others, and `python -m bench.real.advised --table RESULTS` compares them with the annotations written by hand.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,7 @@ from bench.real.recipe import read_recipe
 from bench.real.running import RECIPE
 from bench.real.table import speedups
 
-ADVISED = "advised"
+ADVISED, APPLIED = "advised", "applied"
 ADVICE = "advice.json"
 
 _DROPPED = (".cu", ".cpp", ".c", ".o", ".a")
@@ -40,18 +41,36 @@ def advise(name: str, out: Path, checkouts: Sequence[Path]) -> str:
     if wrong := count_candidates(program, recipe, checkouts, place):
         return wrong
     folder = fresh(program, recipe, checkouts, place / ADVISED)
-    asked = ["advise", str(place / COUNTS), "--json", str(place / ADVICE), "--apply"]
-    if wrong := cccopt([*asked, *_options((place / WORDS).read_text().split("\n"))], folder, {}):
+    asked = ["advise", str(place / COUNTS), *_options((place / WORDS).read_text().split("\n"))]
+    if wrong := cccopt([*asked, "--json", str(place / ADVICE)], folder, {}):
         return f"no advice: {wrong}"
+    advice = json.loads((place / ADVICE).read_text())["kernels"]
+    numbers = ",".join(map(str, suggested(advice)))
+    if numbers and (wrong := cccopt([*asked, "--apply", "--only", numbers], folder, {})):
+        return f"not applied: {wrong}"
     if wrong := count_applied(recipe, folder, place / ADVISED / "tree", place):
         return wrong
-    line = f'exec ccc-nvcc --ccc=auto --ccc-profile={place / RECOUNTED} --ccc-keep-going "$@"'
-    succeeded = built(recipe, folder, place / ADVISED, line)
+    shutil.copytree(place / ADVISED / "tree", place / APPLIED / "tree", dirs_exist_ok=True)
     found = result.read(out / name)
-    found["builds"][ADVISED] = {"succeeded": succeeded, "seconds": 0.0}
-    found["advice"] = json.loads((place / ADVICE).read_text())["kernels"]
+    found["advice"] = advice
+    for variant, mode in ((ADVISED, f"auto --ccc-profile={place / RECOUNTED}"), (APPLIED, "always")):
+        where = place / variant / "tree" / folder.relative_to(place / ADVISED / "tree")
+        succeeded = built(recipe, where, place / variant, f'exec ccc-nvcc --ccc={mode} --ccc-keep-going "$@"')
+        found["builds"][variant] = {"succeeded": succeeded, "seconds": 0.0}
+        if not succeeded:
+            wrong = f"not built as {variant}"
     result.write(found, out)
-    return "" if succeeded else "not built as advised"
+    return wrong
+
+
+def suggested(advice: Sequence[dict[str, Any]]) -> list[int]:
+    """The numbers of the suggestions that are predicted to pay off or are worth measuring, uncontradicted."""
+    return [
+        number
+        for number, kernel in enumerate(advice, 1)
+        if (kernel["pays"] or kernel["may_pay"])
+        and all(judged["state"] != "contradicted" for judged in kernel["independence"])
+    ]
 
 
 def _options(words: Sequence[str]) -> list[str]:
@@ -71,12 +90,12 @@ def _options(words: Sequence[str]) -> list[str]:
 def table(results: Sequence[dict[str, Any]]) -> str:
     """Each kernel with the pragmas that were written by hand and those advised, and their times, as Markdown."""
     lines = [
-        "| program | kernel | by hand | advised | predicted | plain/always | plain/advised |",
-        "|" + " --- |" * 7,
+        "| program | kernel | by hand | advised | predicted | plain/always | plain/applied | plain/advised |",
+        "|" + " --- |" * 8,
     ]
     for found in results:
         advice = {_short(a["shown"]): a for a in found.get("advice", ())}
-        by_hand, advised = speedups(found, "always"), speedups(found, ADVISED)
+        gains = [speedups(found, variant) for variant in ("always", APPLIED, ADVISED)]
         for kernel in next(iter(found["kernels"].values()), ()):
             name = kernel["kernel"]
             said = advice.get(name, {})
@@ -89,13 +108,19 @@ def table(results: Sequence[dict[str, Any]]) -> str:
                 found["program"],
                 name,
                 hand,
-                f"{'' if said.get('pays') else 'leave it: '}{ours}" if said else "-",
+                f"{_word(said)}{ours}" if said else "-",
                 f"{gain:.2f}" if gain else "-",
-                _times(by_hand, name),
-                _times(advised, name),
+                *(_times(each, name) for each in gains),
             )
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _word(said: dict[str, Any]) -> str:
+    """What is to be done with a suggestion, nothing where it pays off."""
+    if said["pays"]:
+        return ""
+    return "measure: " if said["may_pay"] else "leave it: "
 
 
 def _times(gains: dict[str, float], name: str) -> str:

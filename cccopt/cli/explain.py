@@ -140,7 +140,7 @@ def _print_region(region: dict[str, Any], out: Console) -> None:
             stacks = f"stacks in global memory, {region['global_bytes']:,} bytes per warp"
             sizes = f"{stacks}; {sizes}" if region["shared_bytes"] else stacks
         if region["form"] == "expanded":
-            sizes = "no shared memory: the warp lays the inner iterations of its lanes side by side"
+            sizes = "no shared memory: the warp concatenates the inner iterations of its lanes"
         if region["form"] == "in lane":
             sizes = "no shared memory: each lane runs its own iterations"
         out.print(Text(f"  loop form: {region['form']}; {task}{sizes}"), soft_wrap=True)

@@ -150,8 +150,8 @@ class _Page:
             yield legend()
             said = (
                 "Idle and instructions are shares of the kernel's lane slots and warp instructions. Efficiency is the "
-                "share of lanes active in the line's own instructions. A branch splits a warp in which some lanes jump "
-                "and others do not; compilers often invert conditions, so the lanes that jump may be "
+                "share of lanes active in the line's own instructions. A branch splits a warp in which some lanes take "
+                "it and others do not. Compilers often invert conditions, so the lanes that take it may be "
                 "those for which the condition in the source is false."
             )
             yield element("p", said, class_="soft")
@@ -336,8 +336,8 @@ class _Page:
             if known:
                 cells.append(element("td", _histogram(branch), class_="wrap"))
             rows.append(element("tr", self._link(branch, tables), cells))
-        names = ["branch", "executions", "split", "lanes that jump", "lanes active"]
-        names += ["executions by the number of lanes that jump"] if known else []
+        names = ["branch", "executions", "split", "lanes that take it", "lanes active"]
+        names += ["executions by the number of lanes that take it"] if known else []
         shown = table(names, rows, texts=("branch", names[-1] if known else ""))
         left = len(ran) - _MOST_BRANCHES
         return markup(

@@ -339,7 +339,7 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC036",),
     ),
     (
-        "the path and other iterations do not use the same memory of the thread (`scratch[threadIdx.x]`,"
+        "the path and other iterations do not use the same per-thread scratch memory (`scratch[threadIdx.x]`,"
         " `bins[slot * 64 + threadIdx.x]`) if one of them writes there",
         ("CCC037",),
     ),
