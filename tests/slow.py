@@ -36,13 +36,20 @@ def matches(pattern: str, test: str) -> bool:
     return _expression(pattern).fullmatch(test) is not None
 
 
+@cache
+def _of_file(file: str) -> tuple[tuple[str, int], ...]:
+    """The patterns that may match a test of a file."""
+    return tuple(each for each in patterns() if matches(each[0].partition("::")[0], file))
+
+
 def is_slow(test: str) -> bool:
     """Whether the last pattern that matches a test leaves it out."""
-    one_of = next((one_of for pattern, one_of in reversed(patterns()) if matches(pattern, test)), 1)
+    mine = _of_file(test.partition("::")[0])
+    one_of = next((one_of for pattern, one_of in reversed(mine) if matches(pattern, test)), 1)
     # By name, so that it does not depend on what else runs.
     return one_of == 0 or crc32(test.encode()) % one_of != 0
 
 
 def drawn(examples: int) -> int:
     """How many of this many random examples there are to be."""
-    return -(-examples // 2) if quick else examples
+    return -(-examples // 4) if quick else examples

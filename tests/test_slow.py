@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,12 @@ def test_each_pattern_is_that_of_a_test(repository: Path) -> None:
     files = {test.partition("::")[0] for test in slow.collected}
     if files < {str(path.relative_to(repository)) for path in repository.glob("tests/**/test_*.py")}:
         pytest.skip("only a run of all tests knows them")
-    assert [
-        pattern for pattern, _ in patterns() if not any(matches(pattern, t) for t in slow.collected)
-    ] == []
+    by_file = defaultdict(list)
+    for test in slow.collected:
+        by_file[test.partition("::")[0]].append(test)
+    for pattern, _ in patterns():
+        tests = chain(*(by_file[file] for file in files if matches(pattern.partition("::")[0], file)))
+        assert any(matches(pattern, test) for test in tests), pattern
     left = {test.partition("::")[0] for test in slow.collected if not is_slow(test)}
     assert not files - left
 

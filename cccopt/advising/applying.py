@@ -9,8 +9,9 @@ from __future__ import annotations
 import difflib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from cccopt.advising.suggestions import Pragma
+from cccopt.advising.pragmas import Pragma, common_block
 from cccopt.clauses import Kind
 from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.files import encoded, read_text, write_all
@@ -32,13 +33,15 @@ _WORDS = {
 def with_pragmas(pragmas: Iterable[Pragma]) -> dict[str, tuple[str, str]]:
     """By file, its text as it is and with the pragmas.
 
-    A statement gets the first of several. Raises CccError for files that cannot be read (CCC086), and with all pragmas
-    that have no line of their own (CCC118).
+    A statement gets the first of several, for the largest of their blocks. Raises CccError for files that cannot be
+    read (CCC086), and with all pragmas that have no line of their own (CCC118).
     """
     by_file: dict[str, list[Pragma]] = defaultdict(list)
     first: dict[tuple[str, Position, bool], Pragma] = {}
     for pragma in pragmas:
-        first.setdefault((pragma.place.file, pragma.place.position, pragma.kind in _FUNCTIONS), pragma)
+        key = (pragma.place.file, pragma.place.position, pragma.kind in _FUNCTIONS)
+        block = common_block([first.get(key, pragma).block, pragma.block])
+        first[key] = replace(first.get(key, pragma), block=block)
     for pragma in first.values():
         by_file[pragma.place.file].append(pragma)
     texts: dict[str, tuple[str, str]] = {}

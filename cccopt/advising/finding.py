@@ -11,7 +11,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cccopt.advising.suggestions import Advice, Pragma, advise_on_run, ranked
+from cccopt.advising.pragmas import Pragma
+from cccopt.advising.suggestions import Advice, advise_on_run, ranked
 from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
 from cccopt.diagnostic import Diagnostic, Severity
 from cccopt.profiling.run_file import RunFile

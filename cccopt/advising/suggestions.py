@@ -8,16 +8,17 @@ predicts them. Without a run, gains are predicted only for the loops for which `
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypeGuard
 
 from cccopt.advising.engagement import engagement
 from cccopt.advising.independence import judgement_of
+from cccopt.advising.pragmas import Pragma, can_be_written, common_block, pragmas_of, with_bounds
 from cccopt.advising.recursions import refused_recursion
 from cccopt.advising.selections import Selection
-from cccopt.advising.sums import sums_of
 from cccopt.advising.trials import KernelRun, Trial, is_expanded, trials
 from cccopt.ccc.function.annotations import Annotation, annotations_of, begins_annotation
 from cccopt.ccc.function.calls import called
@@ -25,17 +26,17 @@ from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.independence import Judgement, State
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.profitability.elapsed import Elapsed
-from cccopt.ccc.profitability.model import LEAST_GAIN, SAFE_GAIN
+from cccopt.ccc.profitability.model import IN_LANE_GAIN, LEAST_GAIN, SAFE_GAIN
 from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
 from cccopt.driver import marked_ptx
+from cccopt.passes.counting.bounds import is_bounded
 from cccopt.passes.pipeline import prepared
 from cccopt.profiling.elapsed import elapsed_on
 from cccopt.profiling.names import shown
 from cccopt.profiling.run_file import RunFile
 from cccopt.ptx.ir import Function, Item, Marker, Module
 from cccopt.ptx.parser import parse
-from cccopt.text import Place
 
 _ABOUT_EQUAL, _CARRIED_ABOUT_EQUAL = 1.02, LEAST_GAIN
 """Gains within this factor are equal: then what is expanded, asks for fewer promises and pragmas or issues less is
@@ -53,24 +54,6 @@ PROMISES = {
 
 SUMS = "its sums may be computed in any order, which changes their last digits"
 """The same of a clause `reduce`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pragma:
-    """``#pragma ccc KIND``, to be written above what is at ``place``; ``sums`` are what its clause `reduce` names,
-    ``in_lane`` is the clause `inlane`.
-    """
-
-    kind: Kind
-    place: Place
-    sums: tuple[str, ...] = ()
-    in_lane: bool = False
-
-    @property
-    def text(self) -> str:
-        """The whole line."""
-        clause = f" reduce(+: {', '.join(self.sums)})" if self.sums else ""
-        return f"#pragma ccc {self.kind}{' inlane' if self.in_lane else ''}{clause}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +146,7 @@ def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, 
     """
     times = {f.name: f.time_ns for f in run.functions if f.kernel}
     launches = {f.name: f.launches or 0 for f in run.functions if f.kernel}
+    blocks = {f.name: f.block for f in run.functions if f.kernel and f.block}
     elapsed = _elapsed(run)
     return tuple(
         advice
@@ -176,6 +160,7 @@ def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, 
             },
             times,
             only_in_lane,
+            blocks,
         )
     )
 
@@ -201,7 +186,10 @@ def _advise(
     runs: Mapping[str, KernelRun],
     times: Mapping[str, int | None],
     only_in_lane: bool = False,
+    blocks: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
 ) -> tuple[Advice, ...]:
+    said = _blocks(module, blocks)
+    module = with_bounds(module, said)
     found: list[Advice] = []
     best: dict[tuple[int, ...], Selection] = {}
     for function in module.functions():
@@ -215,11 +203,24 @@ def _advise(
         if not any(trial.loop is not None for trial in tried):
             tried = tuple(trials(module, name, runs.get(name), only_in_lane=only_in_lane))
         unit_source = _source(unit, annotations)
-        advice = _advice(unit_source, name, tried, annotations, name in runs, times.get(name))
+        block = said.get(name, ())
+        advice = _advice(unit_source, name, tried, annotations, name in runs, times.get(name), block)
         if advice.best is not None:
             best.setdefault(tuple(annotations), advice.best.selection)
         found.append(advice if only_in_lane else _judged(advice, module, function))
     return tuple(found)
+
+
+def _blocks(module: Module, blocks: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """How large the blocks of kernels without bounds are at most, by their launches: of kernels of one template, the
+    annotations of which are the same, as large as all of them need.
+    """
+    alike: dict[tuple[int, ...], list[str]] = defaultdict(list)
+    for function in module.functions():
+        if _is_kernel(function) and _has_candidates(function) and not is_bounded(function):
+            alike[tuple(annotations_of(function.body or ()))].append(function.name)
+    known = ((names, common_block([blocks.get(name, ()) for name in names])) for names in alike.values())
+    return {name: block for names, block in known if block for name in names}
 
 
 def _judged(advice: Advice, module: Module, function: Function) -> Advice:
@@ -264,8 +265,9 @@ def _advice(
     annotations: Mapping[int, Annotation],
     counted: bool,
     time_ns: int | None,
+    block: tuple[int, ...] = (),
 ) -> Advice:
-    accepted = [trial for trial in tried if trial.loop is not None and _can_be_written(trial, annotations)]
+    accepted = [trial for trial in tried if trial.loop is not None and can_be_written(trial, annotations)]
     best = _best(accepted) if counted else _surest(accepted)
     tells = best is not None and (counted or best.sure)
     gain = best.gain_of_kernel if best is not None and tells else None
@@ -275,7 +277,7 @@ def _advice(
         kernel,
         shown(kernel),
         best,
-        () if best is None else tuple(_pragmas(best, annotations)),
+        () if best is None else tuple(pragmas_of(best, annotations, block)),
         gain,
         pays,
         time_ns,
@@ -286,7 +288,8 @@ def _advice(
 def _pays(trial: Trial) -> bool:
     """Whether `auto` is expected to rewrite the loop, and the kernel to be faster for that."""
     loop, kernel = trial.gain or 0, trial.gain_of_kernel or 0
-    return loop >= SAFE_GAIN and kernel >= LEAST_GAIN
+    in_lane = trial.loop is not None and trial.loop.form == Form.IN_LANE
+    return loop >= (IN_LANE_GAIN if in_lane else SAFE_GAIN) and kernel >= LEAST_GAIN
 
 
 def _best(accepted: Sequence[Trial]) -> Trial | None:
@@ -340,31 +343,6 @@ def _promises(trial: Trial) -> int:
         - trial.selection.in_lane
         + (needless and trial.selection.has(Kind.FOR_VARIABLE))
     )
-
-
-def _pragmas(trial: Trial, annotations: Mapping[int, Annotation]) -> Iterator[Pragma]:
-    """The pragmas of a trial. That of a ``switch`` is at the label of its first case."""
-    for number, kind in trial.selection.kinds:
-        place, group = annotations[number].place, annotations[number].group
-        if group not in (0, number):
-            continue
-        assert place is not None, "markers of candidates tell their places"
-        outer = number == trial.selection.outer
-        sums = _sums(trial, annotations) if outer else ()
-        yield Pragma(kind, place, sums, outer and trial.selection.in_lane)
-
-
-def _sums(trial: Trial, annotations: Mapping[int, Annotation]) -> tuple[str, ...]:
-    """The variables of a trial that allows for sums."""
-    if not trial.selection.sums:
-        return ()
-    named = sums_of(trial.selection.kinds, trial.selection.outer, annotations)
-    return named if len(named) == trial.selection.sums else ()
-
-
-def _can_be_written(trial: Trial, annotations: Mapping[int, Annotation]) -> bool:
-    """Whether the variables are known whose sums it needs."""
-    return not trial.selection.sums or bool(_sums(trial, annotations))
 
 
 def promises_of(advice: Advice) -> Sequence[tuple[Pragma, str]]:

@@ -1,4 +1,4 @@
-"""``cccopt advise``: the annotations that pay, found by trying all that could be written."""
+"""``cccopt advise``: the annotations that pay off, found by trying all that could be written."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from rich.text import Text
 
 from cccopt.advising.applying import apply, patch, with_pragmas
 from cccopt.advising.judgement_words import as_data, in_words, lines_of, notes_of
-from cccopt.advising.suggestions import Advice, Pragma, advise_on_run, advise_on_source, promises_of, ranked
+from cccopt.advising.pragmas import Pragma
+from cccopt.advising.suggestions import Advice, advise_on_run, advise_on_source, promises_of, ranked
 from cccopt.advising.transferring import profile_of
-from cccopt.ccc.profitability.model import SAFE_GAIN
+from cccopt.ccc.profitability.model import IN_LANE_GAIN, SAFE_GAIN
 from cccopt.ccc.profitability.profile import as_bad_profile
 from cccopt.ccc.profitability.profile import write as write_profile
 from cccopt.cli.arguments import bad_argument
@@ -43,8 +44,8 @@ _OBJECTS = 200_000
 _UNTOLD = "only a run can tell"
 
 _MEASURE = (
-    f"Worth measuring: `auto` rewrites it only if at least {SAFE_GAIN}x is predicted, or if `cccopt tune` has measured"
-    " a gain."
+    f"Worth measuring: `auto` rewrites it only if at least {SAFE_GAIN}x is predicted ({IN_LANE_GAIN}x in the in-lane"
+    " form), or if `cccopt tune` has measured a gain."
 )
 
 _COUNT = (
@@ -58,7 +59,8 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "advise",
         help="find the loops and branches that are worth annotating",
-        description=f"{__doc__} For sources, it lists what is sure to pay and what needs a run.",
+        description=f"{__doc__} For sources, it predicts gains from assumed counts where `auto` needs no profile, and"
+        " lists what needs a run.",
     )
     parser.add_argument(
         "subjects",
@@ -82,7 +84,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--only",
         type=_numbers,
         metavar="N,...",
-        help="the suggestions for --diff and --apply (default: all that pay and are not contradicted)",
+        help="the suggestions for --diff and --apply (default: all that pay off and are not contradicted)",
     )
     parser.add_argument("--diff", action="store_true", help="print the pragmas as a patch, and nothing else")
     parser.add_argument("--apply", action="store_true", help="write the pragmas into the sources")
@@ -103,7 +105,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--sarif",
         type=Path,
         metavar="FILE",
-        help="also write what pays and is not contradicted to FILE, for editors and code reviews",
+        help="also write what pays off and is not contradicted to FILE, for editors and code reviews",
     )
     parser.set_defaults(run=run, listed="subjects")
 
@@ -283,6 +285,10 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
         out.print(Text(f"   The same pragmas apply to {', '.join(others)}."), soft_wrap=True)
     for pragma, promise in promises_of(advice):
         out.print(Text(f"   You vouch for {pragma.place}: {promise}."), soft_wrap=True)
+    if any(pragma.block for pragma in advice.pragmas):
+        out.print(
+            "   No block was larger in the run than `block` says; launches with a larger one will fail."
+        )
     for pragma, judgement in advice.judgements:
         for line in lines_of(judgement, pragma.place if len(advice.judgements) > 1 else None):
             out.print(Text(f"   {line}"), soft_wrap=True)

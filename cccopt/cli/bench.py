@@ -85,8 +85,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--arch", help="such as sm_90 (default: the GPU's; sm_90 on the emulator)")
     add_workers(
         parser,
-        "measure N workloads at a time, each on a GPU of its own, or in N processes on the emulator (default: 1; the "
-        f"emulator's counts of `{_CCC}`, `{_CTE}` and `{sweep.SAMPLE}` take all cores)",
+        "measure N workloads at a time, each on a GPU of its own, or in N processes on the emulator (default: 1; "
+        f"for the emulator's counts of `{_CCC}`, `{_CTE}` and `{sweep.SAMPLE}`, as many as there are cores)",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the measurements to FILE")
     parser.add_argument(
@@ -99,7 +99,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--demo",
         action="store_true",
-        help=f"{' and '.join(_DEMO)} at size demo on the emulator, without the marked build",
+        help=f"run {' and '.join(_DEMO)} at size `demo` on the emulator, without the marked build",
     )
     add_mode(parser, default="always")
     parser.add_argument(

@@ -26,8 +26,8 @@ from an unannotated program to a faster one:
   cccopt doctor                                        is everything installed?
   ccc-nvcc --ccc-instrument -O3 app.cu -o app          build with counters
   cccopt profile --html app.html -- ./app ARGUMENTS    where lanes idle
-  ccc-nvcc --ccc-candidates --ccc-instrument ...       build with counters for all candidates:
-  cccopt advise app.ccc.json --diff                    after a run, what pays
+  ccc-nvcc --ccc-candidates --ccc-instrument ...       build with counters for all candidates
+  cccopt advise app.ccc.json --diff                    after a run of it: what pays off, as a patch
   ccc-nvcc -O3 app.cu -o app                           compile the annotated program
   cccopt explain app.cu                                what became of each annotation
   cccopt tune --build COMMAND --run COMMAND            measure, and keep what is fastest

@@ -1,7 +1,8 @@
 """``cccopt profile -- ./app ...``: where lanes idle and where the time goes in a program on a GPU.
 
 The program, compiled with `ccc-nvcc --ccc-instrument`, runs twice: with counters, and without them for times. The
-results go into one file, in which runs add up and which `--ccc-profile` reads.
+results go into one file, which `--ccc-profile` reads and which replaces one of that name. To add up runs, pass their
+files.
 """
 
 from __future__ import annotations

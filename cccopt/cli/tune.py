@@ -1,6 +1,6 @@
 """``cccopt tune --build COMMAND --run COMMAND``: which build of each kernel is fastest on this GPU, by measurement.
 
-Each candidate is built in a copy of the current folder; `ccc-nvcc` takes its options from the environment. The builds
+Each build is made in a copy of the current folder; `ccc-nvcc` takes its options from the environment. The builds
 run in turn. The fastest is chosen for each annotated kernel, and the choice is measured again. The result is a file for
 `ccc-nvcc --ccc-decisions=FILE`.
 """
@@ -90,7 +90,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     add_workers(
         parser,
-        "make N builds at a time (default: 1); runs are timed on one GPU, one after the other, with any N",
+        "make N builds at a time (default: 1); runs are timed on one GPU, one after the other, whatever N is",
     )
     parser.add_argument(
         "--work",

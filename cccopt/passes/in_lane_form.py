@@ -19,9 +19,9 @@ from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.outcome.report import Cost, RegionReport
 from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop
 from cccopt.ccc.plan.in_lane import InLanePlan, make_in_lane_plan
-from cccopt.ccc.profitability.decision import HOW, TOO_LITTLE
+from cccopt.ccc.profitability.decision import HOW, TOO_LITTLE_IN_LANE
 from cccopt.ccc.profitability.in_lane_estimate import InLaneEstimate, estimate_in_lane
-from cccopt.ccc.profitability.model import SAFE_GAIN
+from cccopt.ccc.profitability.model import IN_LANE_GAIN, SAFE_GAIN
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.clauses import Kind
 from cccopt.diagnostic import Diagnostic
@@ -105,7 +105,7 @@ def rewritten(
     if is_idle(plan):
         return _left(view, plan, numbers, function, _why_idle(plan, cause, by_cost=by_cost))
     asked = any(_mode(plan, annotation, options) == Mode.ALWAYS for _, annotation in plan.marked()[1:])
-    if not asked and (numbers is None or numbers.loop.gain < SAFE_GAIN):
+    if not asked and (numbers is None or numbers.loop.gain < IN_LANE_GAIN):
         return _left(view, plan, numbers, function, _why_declined(plan, numbers, cause))
     graph = rewrite_in_lane(view, plan)
     said = _remarks(plan, cause, by_cost=by_cost)
@@ -221,7 +221,7 @@ def _why_declined(plan: InLanePlan, numbers: InLaneEstimate | None, cause: Refus
         gain, help = "no profile tells how many lanes run its paths together", HOW
     else:
         gain = f"in this form it would be {numbers.loop.gain:.2f}x as fast"
-        gain += f", and {TOO_LITTLE}" if numbers.loop.gain > 1 else ""
+        gain += f", and {TOO_LITTLE_IN_LANE}" if numbers.loop.gain > 1 else ""
         help = "add `always` to the pragma to rewrite it anyway"
     why = (
         gain if cause is None else f"tasks cannot move to other lanes: {cause.diagnostics[0].message}; {gain}"

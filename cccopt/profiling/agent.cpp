@@ -16,7 +16,8 @@
 //   <base>.<k>.counts     "cccprof1", then for each unit and device four 64-bit sizes and what has them: the name of the
 //                         unit, that of the device, the counts, the layout
 //   <base>.times          lines of a kernel on a device: name, launches, nanoseconds, registers, bytes of static shared
-//                         memory, warps of all launches, name of the device, with tabs between
+//                         memory, warps of all launches, the largest x, y and z of their blocks, name of the device,
+//                         with tabs between
 //   <base>.devices        lines of a device that ran kernels: name, and the attributes of `kAttributes`
 //
 // It is preloaded into whatever the program starts, too. So it needs no C++ library, which a program may bring along
@@ -115,7 +116,7 @@ struct KernelTime {
   int device;
   uint64_t launches, nanoseconds, warps;
   uint32_t registers;
-  int32_t shared;
+  int32_t shared, block[3];
   KernelTime *next;
 };
 
@@ -288,6 +289,8 @@ void add_time(const KernelRecord &record) {
   int32_t threads = record.block[0] * record.block[1] * record.block[2];
   uint64_t blocks = (uint64_t)record.grid[0] * record.grid[1] * record.grid[2];
   kernel->warps += blocks * ((threads + 31) / 32);
+  for (int i = 0; i < 3; i++)
+    if (kernel->block[i] < record.block[i]) kernel->block[i] = record.block[i];
 }
 
 void give_buffer(uint8_t **buffer, size_t *size, size_t *most) {
@@ -345,9 +348,9 @@ void write_times() {
       int device = 0;
       if (driver.device && !driver.device(&device, kernel->device)) driver.name(shown, sizeof shown, device);
       if (kernel->device >= 0 && kernel->device < kDevices) used[kernel->device] = true;
-      fprintf(file, "%s\t%llu\t%llu\t%u\t%d\t%llu\t%s\n", kernel->name, (unsigned long long)kernel->launches,
+      fprintf(file, "%s\t%llu\t%llu\t%u\t%d\t%llu\t%d\t%d\t%d\t%s\n", kernel->name, (unsigned long long)kernel->launches,
               (unsigned long long)kernel->nanoseconds, kernel->registers, kernel->shared, (unsigned long long)kernel->warps,
-              shown);
+              kernel->block[0], kernel->block[1], kernel->block[2], shown);
     }
   }
   pthread_mutex_unlock(&times_lock);

@@ -15,7 +15,7 @@ from cccopt.profiling.candidate_counts import candidates_of, has_candidates
 from cccopt.profiling.counts import counts_of, functions_of, groups_of, issues_of, notes_of, regions_of
 from cccopt.profiling.elapsed import elapsed_on
 from cccopt.profiling.names import shown
-from cccopt.profiling.run_file import FunctionRun, RunFile, UncountedKernel, merged
+from cccopt.profiling.run_file import FunctionRun, RunFile, UncountedKernel, largest, merged
 from cccopt.profiling.running import KernelTime, ProgramRun, UnitCounts
 from cccopt.profiling.sources import files_of, on_disk, with_sources
 from cccopt.ptx.parser import parse
@@ -30,6 +30,7 @@ class _Launched:
     registers: int = 0
     shared: int = 0
     warps: int = 0
+    block: tuple[int, ...] = ()
 
     def __add__(self, other: KernelTime) -> _Launched:
         return _Launched(
@@ -38,6 +39,7 @@ class _Launched:
             max(self.registers, other.registers),
             max(self.shared, other.shared),
             self.warps + other.warps,
+            largest(self.block, other.block),
         )
 
 
@@ -189,9 +191,11 @@ def _timed(
         function = replace(function, launches=copy.launches)
     if plain is not None:
         function = replace(function, registers=plain.registers, shared=plain.shared, launched=plain.warps)
+
     if copy is not None:
         function = replace(function, registers_counted=copy.registers, shared_counted=copy.shared)
-    return function
+    block = largest(plain.block if plain is not None else (), copy.block if copy is not None else ())
+    return replace(function, block=block or None)
 
 
 def _different(plain: dict[str, _Launched], copies: dict[str, _Launched]) -> list[str]:

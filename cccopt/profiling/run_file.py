@@ -114,8 +114,8 @@ class FunctionRun:
 
     ``unit`` is the file that it was compiled from. What is not known is None: ``launches`` and ``time_ns`` where no
     run was timed, the resources (of the plain and of the counted copy; ``shared`` in bytes), the ``launched`` warps of
-    all launches where they were not asked for. Without ``counted`` there is only time. ``sample`` is there if
-    not all warps were counted.
+    all launches and the largest x, y and z of their blocks where they were not asked for. Without ``counted`` there is
+    only time. ``sample`` is there if not all warps were counted.
     """
 
     GROUPED: ClassVar = LineCount.GROUPED
@@ -132,6 +132,7 @@ class FunctionRun:
     shared: int | None = None
     shared_counted: int | None = None
     launched: int | None = None
+    block: tuple[int, ...] | None = None
     sample: Sample | None = None
     lines: tuple[LineCount, ...] = ()
     branches: tuple[BranchCount, ...] = ()
@@ -356,6 +357,7 @@ def _both_functions(a: FunctionRun, b: FunctionRun) -> FunctionRun:
         _most(a.shared, b.shared),
         _most(a.shared_counted, b.shared_counted),
         _sum(a.launched, b.launched),
+        largest(a.block or (), b.block or ()) or None,
         _sum(a.sample, b.sample),
         _joined(a.lines, b.lines, _place, added),
         _joined(a.branches, b.branches, _place, _both_branches),
@@ -372,6 +374,11 @@ def _sum(a: _Addend | None, b: _Addend | None) -> _Addend | None:
     if a is None or b is None:
         return b if a is None else a
     return a + b
+
+
+def largest(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes of a block as large as both in each direction; where one is not known (empty), the other."""
+    return tuple(map(max, a, b)) if a and b else a or b
 
 
 def _most(a: int | None, b: int | None) -> int | None:

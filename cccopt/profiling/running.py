@@ -47,7 +47,8 @@ class UnitCounts:
 class KernelTime:
     """The launches of a kernel on one device; ``name`` is the plain one of a copy that is ``counted``, too.
 
-    ``shared`` are the bytes of static shared memory, ``warps`` those of all launches.
+    ``shared`` are the bytes of static shared memory, ``warps`` those of all launches, ``block`` is the largest x, y and
+    z of their blocks.
     """
 
     name: str
@@ -58,6 +59,7 @@ class KernelTime:
     shared: int
     warps: int
     device: str
+    block: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,5 +281,7 @@ def counts_file(units: Iterable[UnitCounts]) -> bytes:
 def _time(line: str) -> KernelTime:
     name, *numbers, device = line.split("\t")
     plain = name.removesuffix(COUNTED)
-    launches, nanoseconds, registers, shared, warps = map(int, numbers)
-    return KernelTime(plain, plain != name, launches, nanoseconds, registers, shared, warps, device)
+    launches, nanoseconds, registers, shared, warps, *block = map(int, numbers)
+    return KernelTime(
+        plain, plain != name, launches, nanoseconds, registers, shared, warps, device, tuple(block)
+    )

@@ -320,7 +320,7 @@ def _wrong_statement(pragma: CccPragma, directive: Token, head: int, begins: boo
         help_text = "write it above the `else`, or between it and its statement"
     return error(
         "CCC012",
-        f"`#pragma ccc {pragma.kind}` names {wanted}, but is above {found}",
+        f"`#pragma ccc {pragma.kind}` applies to {wanted}, but is above {found}",
         _pragma_place(directive, unit),
         help=help_text,
         notes=(("this follows", unit.place(head)),) if word else (),

@@ -13,24 +13,39 @@ INSTRUMENT, DEFAULT, ALL, SAMPLED, DETAILED = "--ccc-instrument", "default", "al
 CANDIDATES, FIND = "--ccc-candidates", "--ccc-find"
 MODES = ("auto", "always", "off")
 
-# One line an option: its name, what its value is (empty: a flag), what it does, what holds without it (empty: another
+# Of each option: its name, what its value is (empty: a flag), what it does, what holds without it (empty: another
 # line says it).
 # fmt: off
 TABLE = (
     (PREFIX, "|".join(MODES), "rewrite what should pay (auto), what can be (always), or nothing (off)", "auto"),
     ("--ccc-profile", "FILE.json", "let `auto` decide from how often lanes reached each region", "none"),
-    ("--ccc-decisions", "FILE.json", "build kernels as `cccopt tune` found best; `auto` decides on others", "none"),
+    (
+        "--ccc-decisions",
+        "FILE.json",
+        "build kernels as `cccopt tune` found best; `--ccc` applies to all others",
+        "none",
+    ),
     ("--ccc-resident", "N", "how many blocks of a kernel marked `grid` share its work", "all that run at once"),
     ("--ccc-form", "FORM", "force a form: split or idle-lanes (`,stack` may follow), stack, carried, in-lane", "auto"),
     ("--ccc-stacks", "MEMORY", "where tasks wait: shared or global memory", "auto: shared memory where they fit"),
     ("--ccc-only", "REGION,...", "rewrite only these regions: numbers, names, FILE:LINE or :LINE", "all of them"),
-    (INSTRUMENT, "", "add counters for `cccopt profile` (of few warps if branches are many); rewrite nothing", "none"),
+    (
+        INSTRUMENT,
+        "",
+        "add counters for `cccopt profile` (on a sample of warps if a kernel has very many branches); rewrite nothing",
+        "no counters",
+    ),
     (INSTRUMENT, ALL, "the same for all warps in any case, which may be slow", ""),
     (INSTRUMENT, SAMPLED, "the same for one warp in 64, at little cost", ""),
     (INSTRUMENT, DETAILED, "the same sample, with histograms of branches and sectors of memory; slower", ""),
-    (CANDIDATES, "", "mark what could be annotated, for `cccopt advise`; rewrite nothing", "what is annotated"),
-    (FIND, "", "also rewrite unannotated code if its profile predicts a gain", "what is annotated"),
-    ("--ccc-keep-going", "", "leave refused functions as is, ignore mistaken annotations, warn", "an error"),
+    (
+        CANDIDATES,
+        "",
+        "mark what could be annotated, for `cccopt advise`; rewrite nothing",
+        "mark only what is annotated",
+    ),
+    (FIND, "", "also rewrite unannotated code if its profile predicts a gain", "rewrite only what is annotated"),
+    ("--ccc-keep-going", "", "leave refused functions as is, ignore mistaken annotations, warn", "stop with an error"),
     ("--ccc-report", "FILE.json", "write what became of each region", "no report"),
     ("--ccc-keep", "FOLDER", "keep the marked texts, nvcc's PTX for them and the result", "none are kept"),
     ("--ccc-verbose", "", "print remarks to standard error", "only warnings and errors"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cccopt.advising.applying import apply, patch, with_pragmas
-from cccopt.advising.suggestions import Pragma
+from cccopt.advising.pragmas import Pragma
 from cccopt.clauses import Kind
 from cccopt.diagnostic import CccError
 from cccopt.text import Place, Position
@@ -61,6 +62,19 @@ def test_bytes_and_line_ends_stay(tmp_path: Path) -> None:
 def test_of_two_pragmas_over_one_statement_the_first_counts(tmp_path: Path) -> None:
     made = _applied(tmp_path, "for (;;) y();\n", (Kind.WHILE, 1, 1), (Kind.FOR_VARIABLE, 1, 1))
     assert made == "#pragma ccc while\nfor (;;) y();\n"
+
+
+def test_of_two_blocks_the_larger_counts_and_none_if_one_is_not_known(tmp_path: Path) -> None:
+    file = tmp_path / "x.cu"
+    file.write_text("for (;;) y();\n")
+    loop = _pragma(file, Kind.FOR, 1, 1)
+    small, wide = replace(loop, block=(64, 2)), replace(loop, block=(128,))
+    ((_, made),) = with_pragmas([small, wide]).values()
+    assert made == "#pragma ccc for block(128, 2)\nfor (;;) y();\n"
+    ((_, made),) = with_pragmas([small, loop]).values()
+    assert made == "#pragma ccc for\nfor (;;) y();\n"
+    ((_, made),) = with_pragmas([small, replace(loop, block=(1024,))]).values()
+    assert made == "#pragma ccc for\nfor (;;) y();\n"
 
 
 def test_a_statement_of_a_macro_is_refused_and_nothing_written(tmp_path: Path) -> None:

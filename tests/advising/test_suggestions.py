@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,7 @@ from cccopt.harness import workload
 from cccopt.harness.sample_profile import marked_launches, sample_profile
 from cccopt.harness.workload import Sample, base_state
 from cccopt.profiling.candidate_counts import candidates_of
-from cccopt.profiling.run_file import RunFile, merged
+from cccopt.profiling.run_file import FunctionRun, RunFile, merged
 from cccopt.region_profiles import program_of
 
 ARCH = "sm_90"
@@ -269,3 +271,55 @@ def test_what_runs_most_is_tried_first(tmp_path: Path) -> None:
     (walk,) = {trial.selection.outer for trial in advice.tried if trial.selection.in_lane}
     assert advice.best is not None
     assert walk in advice.best.selection.regions
+
+
+BLOCKS = """
+template <int K> __global__ void steps(unsigned n, const unsigned* x, unsigned* y) {
+  unsigned i = threadIdx.x + blockIdx.x * blockDim.x;
+  if (i >= n) return;
+  unsigned v = x[i], sum = 0;
+  if (v % 8u == 0u)
+    for (unsigned k = 0; k < 40u + v % 32u; ++k) sum = sum * 5u ^ (v + k * K) >> 3;
+  y[i] = sum;
+}
+template __global__ void steps<1>(unsigned, const unsigned*, unsigned*);
+template __global__ void steps<2>(unsigned, const unsigned*, unsigned*);
+"""
+
+
+def suggested(source: Path, blocks: Sequence[tuple[int, ...] | None]) -> set[str]:
+    """The pragmas for the kernels of `BLOCKS`, that were launched with such blocks."""
+    program = program_of(marked_ptx(source, arch=ARCH, candidates=True))
+    names = [f.name for f in program.module.functions() if f.kind == "entry"]
+    runs = []
+    for name in names:
+        values = [np.uint32(256), np.arange(256, dtype=np.uint32), np.zeros(256, np.uint32)]
+        run = program.launch(name, (4, 1, 1), (64, 1, 1), values)
+        runs.append(RunFile(candidates=candidates_of(str(source), program.module, run.issues)))
+    functions = [
+        FunctionRun(name, name, True, str(source), block=block)
+        for name, block in zip(names, blocks, strict=True)
+    ]
+    found = advise_on_run(replace(merged(runs), functions=tuple(functions)))
+    assert len(found) == len(names)
+    return {pragma.text for advice in found for pragma in advice.pragmas[:1]}
+
+
+def test_stacks_are_sized_for_the_blocks_of_the_run(tmp_path: Path) -> None:
+    source = tmp_path / "steps.cu"
+    source.write_text(BLOCKS)
+    assert suggested(source, [(64, 1, 1), (64, 1, 1)]) == {"#pragma ccc grid block(64)"}
+    # Both kernels have the same pragma.
+    assert suggested(source, [(64, 1, 1), (32, 4, 1)]) == {"#pragma ccc grid block(64, 4)"}
+    assert suggested(source, [(64, 1, 1), None]) == {"#pragma ccc grid"}
+    assert suggested(source, [(1024, 1, 1), (32, 4, 1)]) == {"#pragma ccc grid"}
+
+
+def test_a_kernel_with_bounds_needs_no_block(tmp_path: Path) -> None:
+    source = tmp_path / "steps.cu"
+    source.write_text(
+        BLOCKS.replace(
+            "template <int K> __global__ void", "template <int K> __global__ void __launch_bounds__(64)"
+        )
+    )
+    assert suggested(source, [(64, 1, 1), (64, 1, 1)]) == {"#pragma ccc grid"}

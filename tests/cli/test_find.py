@@ -60,7 +60,7 @@ extern "C" __global__ void annotated(int n, const unsigned* __restrict__ start, 
   }
 }
 """
-COUNT = 512
+COUNT = 2048
 LAUNCH = ["--grid", "1", "--block", "128", "--arg", f"i32:{COUNT}", "--arg", "start.npy"]
 LAUNCH += ["--arg", f"zeros:u32:{COUNT}"]
 

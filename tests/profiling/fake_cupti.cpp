@@ -51,6 +51,7 @@ CUPTI void fake_launch(const char *name, int device, uint64_t nanoseconds) {
   Record r = {};
   r.kind = 10; r.registers = 32; r.start = 1000; r.end = 1000 + nanoseconds; r.device = device; r.shared = 64; r.name = name;
   for (int i = 0; i < 3; i++) r.grid[i] = i + 1, r.block[i] = 5;
+  if (nanoseconds == 1000) r.block[0] = 25, r.block[2] = 1;
   records[launched++] = r;
 }
 CUPTI void fake_reset() { int entry = 0, exit = 1; callback(nullptr, 2, 164, &entry); callback(nullptr, 2, 164, &exit); }

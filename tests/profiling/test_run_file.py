@@ -50,6 +50,7 @@ RUN = RunFile(
             time_ns=1000,
             registers=32,
             launched=64,
+            block=(64, 1, 1),
             sample=Sample(160, 640),
             lines=(
                 LineCount("a.cu", 3, 5, 10, 200),
@@ -188,6 +189,7 @@ def test_runs_add_up() -> None:
     assert (twice.runs, f.launches, f.time_ns, g.time_ns) == (2, 4, 2000, 14)
     assert (f.warps, f.lanes) == (30, 720)
     assert f.registers == 32
+    assert f.block == (64, 1, 1)
     assert f.sample == Sample(320, 1280)
     assert f.lines[0] == LineCount("a.cu", 3, 5, 20, 400)
     assert f.lines[1] == LineCount("a.cu", 4, 1, 10, 320, 14, 38, tuple(2 * n for n in GROUPS))
@@ -200,6 +202,13 @@ def test_runs_add_up() -> None:
     assert (twice.devices, twice.notes) == (RUN.devices, RUN.notes)
     assert merged([RunFile(), RUN]) == RUN
     assert merged([]) == RunFile()
+
+
+def test_the_blocks_of_several_runs_fit_into_the_largest() -> None:
+    f = RUN.functions[0]
+    wide = replace(RUN, functions=(replace(f, block=(32, 4, 1)),))
+    unknown = replace(RUN, functions=(replace(f, block=None),))
+    assert merged([RUN, wide, unknown]).functions[0].block == (64, 4, 1)
 
 
 def test_an_interval_is_that_of_differences_between_groups() -> None:

@@ -401,7 +401,7 @@ def test_off_leaves_a_region_and_what_needs_it_alone() -> None:
         ("#pragma ccc if\nif (a) { b;", "CCC016", "under this pragma has no end"),
         ("#pragma ccc for\n[[a for (;;) {}", "CCC016", "under this pragma has no end"),
         ("#pragma ccc fur\nfor (;;) {}", "CCC010", "did you mean `for`"),
-        ("#pragma ccc for variable\nif (a) {}", "CCC012", "names a loop, but is above `if`"),
+        ("#pragma ccc for variable\nif (a) {}", "CCC012", "applies to a loop, but is above `if`"),
         ("do {}\n#pragma ccc for\nwhile (a);", "CCC012", "above the `do`"),
         ("do {}\n#pragma ccc while\nwhile (a);", "CCC012", "above the `do`"),
         ("do if (a) {} else { b; }\n#pragma ccc while\nwhile (a);", "CCC012", "above the `do`"),

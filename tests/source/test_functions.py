@@ -94,7 +94,7 @@ def test_a_grid_is_a_loop_around_its_kernel() -> None:
         (
             "#pragma ccc grid\n__device__ void f() {}",
             "CCC012",
-            "names the definition of a `__global__` function",
+            "applies to the definition of a `__global__` function",
         ),
         ("#pragma ccc recursive\n__global__ void f() {}", "CCC012", "a `__device__` function"),
         ("#pragma ccc recursive\nint f() {}", "CCC012", "but is above `int`"),

@@ -171,7 +171,7 @@ def test_cases_that_are_no_paths(body: str, line: int, says: str) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "says"),
     [
-        ("#pragma ccc switch\nif (a) b;", "CCC012", "names a `switch`, but is above `if`"),
+        ("#pragma ccc switch\nif (a) b;", "CCC012", "applies to a `switch`, but is above `if`"),
         ("#pragma ccc if\nswitch (a) { default: b; }", "CCC012", "an `if` or a block"),
         (
             "#pragma ccc switch\nx:\n#pragma ccc switch\nswitch (a) { default: b; }",

@@ -44,6 +44,7 @@ CLEARLY = 1.02
 """By what factor a loop must be faster without a path for that to be more than rounding."""
 
 TOO_LITTLE = f"predictions are not exact enough for gains below {model.SAFE_GAIN}x"
+TOO_LITTLE_IN_LANE = f"predictions are not exact enough for gains below {model.IN_LANE_GAIN}x in this form"
 """Why a loop with a small predicted gain is left alone."""
 
 _NOTHING = "there is nothing to collect in this marked path: it stays as it is"
@@ -264,7 +265,7 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
     )
 
 
-_UNSURE = "without a profile it is not known whether collecting pays"
+_UNSURE = "without a profile it is not known whether collecting pays off"
 
 
 def _costs(estimate: Estimate, chosen: frozenset[int]) -> tuple[Cost, tuple[Cost, ...]]:

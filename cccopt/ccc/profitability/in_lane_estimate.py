@@ -22,6 +22,7 @@ from math import sqrt
 
 from cccopt.analysis import effects
 from cccopt.analysis.invariance import LoopInvariance
+from cccopt.analysis.loops import Loop
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome.report import Cost, PredictedTime
@@ -42,6 +43,13 @@ VISIT = 4 * AN_INSTRUCTION
 """What lanes run beside: the state, the way to the dispatcher, the branch to the point."""
 
 
+_MOST, _FEW = 1000.0, 0.01
+"""Bounds of a sum: more iterations count for nothing, nor do rarer ones."""
+
+_LEVEL = 1.02
+"""How many more inner iterations the slowest lane may make for all to make as many."""
+
+
 @dataclass(frozen=True, slots=True)
 class InLaneEstimate:
     """The numbers of the marked loop, and of its points but the first."""
@@ -52,16 +60,39 @@ class InLaneEstimate:
 
 @dataclass(frozen=True, slots=True)
 class _Rounds:
-    """A point in one entry of the loop: the slots of a run, and the runs by the warp ``before`` and ``after``. For each
-    slot, a warp that is alone takes ``waiting`` cycles. A ``share`` of a lane's iterations comes to the point.
+    """A point in one entry of the loop: the runs by the warp ``before`` and ``after``, and the slots of one: afterwards
+    an inner iteration takes more (``fuller``), as some lane goes on after nearly every test. For each slot, a warp that
+    is alone takes ``waiting`` cycles. A ``share`` of a lane's iterations comes to the point; lanes
+    that never come there make the iterations ``others`` first.
     """
 
     slots: float
+    fuller: float
     taken: float
+    full: float
     before: float
     after: float
     waiting: float
     share: float
+    others: float
+
+    @property
+    def level(self) -> bool:
+        """Whether all lanes run the point as often in each iteration, so that none gets ahead."""
+        return self.share == 1.0 and self.before <= _LEVEL * self.full
+
+
+def _begun_after(point: LanePoint, rounds: _Rounds) -> float:
+    """The iterations that the warp begins after those runs of an inner loop in which lanes end it: until the last of
+    these has come to the loop again, each with the same chance in each iteration.
+    """
+    one_of = max(rounds.taken / point.chunk, 1.0)
+    lanes = max(LANES / one_of / any_of(1 / one_of), 1.0)
+    begun, passed = 0.0, 1.0  # the chance of a lane to have passed the loop by so far
+    while begun < _MOST and (left := any_of(passed, lanes)) > _FEW:
+        begun += left
+        passed *= 1 - rounds.share
+    return rounds.others + rounds.after / point.chunk * any_of(1 / one_of) * begun
 
 
 def estimate_in_lane(
@@ -95,18 +126,18 @@ class _Maker:
         meeting = [(p, r) for p, r in self._pairs(rounds) if p not in self.plan.in_place]
         begun = iterations
         if self.plan.flattened:
-            # Lanes that end an inner loop begin iterations while others wait, until one comes to the loop again.
-            ends = [r.after * any_of(1 / r.taken) / r.share for p, r in meeting if p.loop and r.taken]
+            # Lanes that end an inner loop begin iterations while others wait, until all come to the loop again.
+            ends = [_begun_after(p, r) for p, r in meeting if p.loop and r.taken and not r.level]
             begun = max([iterations, *ends])
             late = any(point.least > 1 for point in self.plan.points)
             begun = min(begun * (4 / 3 if late else 1.0), loop.lanes / entries)
-        votes = begun * VISIT + sum(r.after * VISIT for _, r in meeting)
+        votes = (begun + sum(r.after / p.chunk for p, r in meeting)) * VISIT
         votes += (begun + sum(r.after / p.chunk for p, r in meeting)) * len(self.plan.points) * VOTE
         sectors = loop.sectors / entries
         apart = max(sectors, self._accesses() * loop.lanes / entries) if self.plan.flattened else sectors
         before, after = self._times(
-            self._needs(own, iterations, [(r, r.before) for r in rounds], 0.0, sectors),
-            self._needs(own, begun, [(r, r.after) for r in rounds], votes, apart),
+            self._needs(own, iterations, [(r, r.before * r.slots) for r in rounds], 0.0, sectors),
+            self._needs(own, begun, [(r, r.after * r.fuller) for r in rounds], votes, apart),
         )
         gain = before.total / max(after.total, 1.0 / max(iterations, 1.0))
         costs = tuple(Cost(r.slots, r.taken, gain, None, False) for r in rounds)
@@ -115,10 +146,10 @@ class _Maker:
     def _needs(
         self, own: float, begun: float, runs: Sequence[tuple[_Rounds, float]], votes: float, sectors: float
     ) -> Needs:
-        """What an entry of the loop needs in which it begins so many iterations, of ``own`` slots each, and runs points
-        so often.
+        """What an entry of the loop needs in which it begins so many iterations, of ``own`` slots each, and points take
+        so many slots.
         """
-        code = [(begun * own, self._waiting), *((times * r.slots, r.waiting) for r, times in runs)]
+        code = [(begun * own, self._waiting), *((slots, r.waiting) for r, slots in runs)]
         waiting = sum(slots * cycles for slots, cycles in code) + votes * ADDED_WAITING
         return Needs(sum(slots for slots, _ in code), votes, sectors * SECTOR, waiting)
 
@@ -155,7 +186,7 @@ class _Maker:
         loop = self.measured[self.plan.region.annotation.region]
         of = self.measured[annotation.region]
         slots = of.issued / of.warps if of.warps else 0.0
-        before, (full, share) = of.warps / loop.entries, self._packed(point, of)
+        before, (full, share, others) = of.warps / loop.entries, self._packed(point, of)
         waiting = self._waiting_at(point)
         met = not self._in_path(point)
         if not point.loop or point in self.plan.in_place:
@@ -163,24 +194,58 @@ class _Maker:
             waits = met and point not in self.plan.in_place
             after = min(before, max(full, full * LANES / WAIT) + 0.5) if waits else before
             taken = of.lanes / loop.lanes if loop.lanes else 0.0
-            return _Rounds(slots, taken, before, after, waiting, share)
+            return _Rounds(slots, slots, taken, full, before, after, waiting, share, others)
         flat = met and self.plan.flattened
         after = full + (before - full) / sqrt(max(iterations, 1.0)) if flat else before
-        after += of.entered / LANES / loop.entries * (point.chunk - 1) / 2
-        return _Rounds(slots, of.lanes / of.entered if of.entered else 0.0, before, after, waiting, share)
+        # Of its last chunk, a lane needs half on average.
+        after += full * of.entered / max(of.lanes, 1) * (point.chunk - 1) / 2
+        fuller = slots * self._fuller(point, of, of.lanes / loop.entries / after) if flat and after else slots
+        taken = of.lanes / of.entered if of.entered else 0.0
+        return _Rounds(slots, fuller, taken, full, before, after, waiting, share, others)
 
-    def _packed(self, point: LanePoint, of: RegionProfile) -> tuple[float, float]:
-        """The runs of a point in an entry of the marked loop if all lanes that ever come to it came together, and the
-        share of their iterations that comes to it.
+    def _fuller(self, point: LanePoint, of: RegionProfile, lanes: float) -> float:
+        """How much longer an inner iteration is if so many ``lanes`` make it together: what is behind the test is run
+        if one of them goes on.
+        """
+        goes_on = 1 - of.entries / of.warps if of.warps else 0.0
+        header = self.view.block_of_name[point.begin]
+        loop = next((x for x in self.view.loops if x.header == header), None)
+        behind = self._behind_first_exit(loop) if loop is not None and goes_on > 0 else frozenset()
+        if loop is None or not behind:
+            return 1.0
+        costs, tests = self.view.costs, loop.blocks - behind
+        long = goes_on * costs.of_blocks(behind, loop.blocks, header)
+        share = long / (long + costs.of_blocks(tests, loop.blocks, header))
+        return 1 - share + share * max(any_of(1 - of.entered / of.lanes, lanes) / goes_on, 1.0)
+
+    def _behind_first_exit(self, loop: Loop) -> frozenset[int]:
+        """The blocks that are run only by lanes that stay in a loop after its first test; none if that ends it."""
+        sources = {a for a, _ in loop.exits}
+        dominates = self.view.dominators.dominates
+        first = [a for a in sources if all(dominates(a, b) for b in (*sources, *loop.latches))]
+        behind: set[int] = set()
+        new = [s for a in first for s in self.view.cfg.successors[a]]
+        while new:
+            block = new.pop()
+            if block in loop.blocks and block != loop.header and block not in behind:
+                behind.add(block)
+                new += self.view.cfg.successors[block]
+        return frozenset(behind)
+
+    def _packed(self, point: LanePoint, of: RegionProfile) -> tuple[float, float, float]:
+        """The runs of a point in an entry of the marked loop if all lanes that ever come to it came together, the share
+        of their iterations that comes to it, and the iterations of lanes that never do.
         """
         loop = self.measured[self.plan.region.annotation.region]
-        full = of.lanes / LANES / loop.entries
         around = self.measured[self._loop_around(point)]
         if not (of.entered and loop.lanes and around.lanes):
-            return full, 1.0
+            return of.lanes / LANES / loop.entries, 1.0, 0.0
+        # The lane that makes the most iterations makes as many as the warp now, and the others end before.
+        iterations = loop.warps / loop.entries
+        full = iterations * of.lanes / loop.lanes
         if self._has_lanes_of_its_own(point):
-            return full / min(of.entered / around.lanes, 1.0), 1.0
-        return full, min(of.entered / loop.lanes, 1.0)
+            return full / min(of.entered / around.lanes, 1.0), 1.0, iterations
+        return full, min(of.entered / loop.lanes, 1.0), 0.0
 
     def _has_lanes_of_its_own(self, point: LanePoint) -> bool:
         """Whether a branch that goes the same way in each iteration decides which lanes come to a point: then the

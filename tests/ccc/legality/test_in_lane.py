@@ -19,6 +19,8 @@ import pytest
 from cccopt.ccc.legality.in_lane import _Rules
 from cccopt.ccc.outcome.choices import Form, Outcome
 from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.profitability.decision import TOO_LITTLE_IN_LANE
+from cccopt.ccc.profitability.model import IN_LANE_GAIN
 from cccopt.harness.workload import Launch as Launched
 from cccopt.passes import in_lane_form
 from cccopt.passes.pipeline import Options, run
@@ -200,12 +202,24 @@ def test_clauses_without_effect_are_told(compiled: Pair) -> None:
     assert "collect" in remark.why
 
 
-@pytest.mark.parametrize(("name", "outcome"), [("partial", Outcome.REWRITTEN), ("state", Outcome.DECLINED)])
-def test_a_profile_decides_for_auto(name: str, outcome: Outcome, compiled: Pair) -> None:
-    """Inner iterations of 80 issue slots pay, those of 30 do not."""
+@pytest.mark.parametrize(
+    ("name", "least", "outcome"),
+    [
+        ("partial", 1.1, Outcome.REWRITTEN),
+        ("partial", IN_LANE_GAIN, Outcome.DECLINED),
+        ("state", 1.1, Outcome.DECLINED),
+    ],
+)
+def test_a_profile_decides_for_auto(
+    name: str, least: float, outcome: Outcome, compiled: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inner iterations of 80 issue slots gain a little, those of 30 lose."""
+    monkeypatch.setattr(in_lane_form, "IN_LANE_GAIN", least)
     marked = alone(compiled, name).marked
     launch = Launched(name, (1, 1, 1), (64, 1, 1), tuple(arguments(Launch(1, 64, 3000))))
     profile = profile_of(print_module(marked), [launch])
-    reports = run(marked, Options(mode="auto", profile=profile)).regions
-    assert {report.outcome for report in reports} == {outcome}
-    assert all(report.cost is not None and not report.cost.assumed for report in reports)
+    result = run(marked, Options(mode="auto", profile=profile))
+    assert {report.outcome for report in result.regions} == {outcome}
+    assert all(report.cost is not None and not report.cost.assumed for report in result.regions)
+    said = any(TOO_LITTLE_IN_LANE in (remark.why or "") for remark in result.remarks)
+    assert said is (name == "partial" and outcome is Outcome.DECLINED)

@@ -94,3 +94,39 @@ def test_nothing_that_loses_is_predicted_to_gain(
     assert cost.gain < 1 or gained > 1, (cost.gain, gained)
     if branch and not inner and "lane" not in condition:  # lanes wait for others at what all of them come to
         assert min(cost.gain, gained) > SAFE_GAIN
+
+
+UNEVEN = """
+__device__ unsigned mixed(unsigned x) {{ x ^= x >> 16; x *= 0x7feb352du; x ^= x >> 15; return x * 0x846ca68bu; }}
+extern "C" __global__ void sorted(int n, const unsigned* a, unsigned* out) {{
+  unsigned lane = threadIdx.x, sum = 0;
+  int own = {own};
+  #pragma ccc for inlane
+  for (int i = 0; i < own; ++i) {{
+    unsigned x = mixed(a[i] + 7919 * lane) ^ lane * 0x9e3779b9u;
+    #pragma ccc while
+    {loop}
+  }}
+  out[lane] = sum;
+}}
+"""
+"""Lanes make as many iterations as they like, with an inner loop in each."""
+
+LESS = "n / 8 + mixed(lane) % (7 * n / 8)"
+EVEN = "for (unsigned k = 0; k < 24; ++k) { x = mixed(x + k); sum += x; }"
+SELDOM = (
+    "while (x % 10 < 3) { x = mixed(x + sum); sum ^= mixed(x) + mixed(x + 1) + mixed(x + 2) + mixed(x + 3); }"
+)
+
+
+@pytest.mark.parametrize(("own", "loop"), [(LESS, EVEN), ("n", EVEN), (LESS, SELDOM), ("n", SELDOM)], ids=str)
+def test_lanes_that_end_early_leave_the_others_alone(own: str, loop: str) -> None:
+    """None takes their places. Behind its test, an inner loop is run if one lane goes on."""
+    marked = alone(compile_pair(UNEVEN.format(own=own, loop=loop)), "sorted").marked
+    profile = profile_of(print_module(marked), [launch()])
+    made = run(marked, Options(mode="always", profile=profile))
+    assert {str(region.form) for region in made.regions} == {"in lane"}
+    (cost,) = (region.cost for region in made.regions if region.kind == "for")
+    assert cost is not None
+    gained = instructions(marked) / instructions(made.module)
+    assert cost.gain / gained == pytest.approx(1, abs=0.25)

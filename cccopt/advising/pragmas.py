@@ -1,0 +1,89 @@
+"""The pragmas of a suggestion, as they are to be written."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from cccopt.advising.sums import sums_of
+from cccopt.advising.trials import Trial
+from cccopt.ccc.function.annotations import Annotation
+from cccopt.clauses import Kind
+from cccopt.passes.counting.bounds import THREADS
+from cccopt.ptx.ir import Directive, Function, Item, Module
+from cccopt.text import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Pragma:
+    """``#pragma ccc KIND``, to be written above what is at ``place``; ``sums`` are what its clause `reduce` names,
+    ``in_lane`` is the clause `inlane`, ``block`` what the clause of that name says.
+    """
+
+    kind: Kind
+    place: Place
+    sums: tuple[str, ...] = ()
+    in_lane: bool = False
+    block: tuple[int, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The whole line."""
+        block = f" block({', '.join(map(str, self.block))})" if self.block else ""
+        sums = f" reduce(+: {', '.join(self.sums)})" if self.sums else ""
+        return f"#pragma ccc {self.kind}{' inlane' if self.in_lane else ''}{block}{sums}"
+
+
+def pragmas_of(
+    trial: Trial, annotations: Mapping[int, Annotation], block: tuple[int, ...]
+) -> Iterator[Pragma]:
+    """The pragmas of a trial. That of a ``switch`` is at the label of its first case. Stacks and the loop over blocks
+    are as large as the ``block`` needs, if it is known.
+    """
+    sized = (trial.selection.outer, Kind.GRID) in trial.selection.kinds or any(
+        report.shared_bytes for report in trial.reports
+    )
+    sizes = block[: max((i for i, size in enumerate(block, 1) if size > 1), default=1)] if sized else ()
+    for number, kind in trial.selection.kinds:
+        place, group = annotations[number].place, annotations[number].group
+        if group not in (0, number):
+            continue
+        assert place is not None, "markers of candidates tell their places"
+        outer = number == trial.selection.outer
+        sums = _sums(trial, annotations) if outer else ()
+        yield Pragma(kind, place, sums, outer and trial.selection.in_lane, sizes if outer else ())
+
+
+def _sums(trial: Trial, annotations: Mapping[int, Annotation]) -> tuple[str, ...]:
+    """The variables of a trial that allows for sums."""
+    if not trial.selection.sums:
+        return ()
+    named = sums_of(trial.selection.kinds, trial.selection.outer, annotations)
+    return named if len(named) == trial.selection.sums else ()
+
+
+def can_be_written(trial: Trial, annotations: Mapping[int, Annotation]) -> bool:
+    """Whether the variables are known whose sums it needs."""
+    return not trial.selection.sums or bool(_sums(trial, annotations))
+
+
+def common_block(blocks: Collection[tuple[int, ...]]) -> tuple[int, ...]:
+    """The sizes of a block as large as all of these in each direction; none if one of them is not known (empty), or if
+    no block may be so large.
+    """
+    sizes = tuple(max(of) for of in itertools.zip_longest(*blocks, fillvalue=1)) if all(blocks) else ()
+    return sizes if prod(sizes) <= THREADS else ()
+
+
+def with_bounds(module: Module, blocks: Mapping[str, tuple[int, ...]]) -> Module:
+    """The module with kernels that are launched with blocks of these sizes at most."""
+
+    def bounded(item: Item) -> Item:
+        if not isinstance(item, Function) or item.name not in blocks:
+            return item
+        most = Directive(".maxntid", tuple(map(str, blocks[item.name])))
+        return replace(item, directives=(*item.directives, most))
+
+    return Module(tuple(map(bounded, module.items)))
