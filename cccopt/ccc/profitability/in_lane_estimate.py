@@ -22,7 +22,6 @@ from math import sqrt
 
 from cccopt.analysis import effects
 from cccopt.analysis.invariance import LoopInvariance
-from cccopt.analysis.loops import Loop
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome.report import Cost, PredictedTime
@@ -199,38 +198,9 @@ class _Maker:
         after = full + (before - full) / sqrt(max(iterations, 1.0)) if flat else before
         # Of its last chunk, a lane needs half on average.
         after += full * of.entered / max(of.lanes, 1) * (point.chunk - 1) / 2
-        fuller = slots * self._fuller(point, of, of.lanes / loop.entries / after) if flat and after else slots
+        fuller = max(of.packed * LANES / of.lanes, slots) if flat and of.lanes else slots
         taken = of.lanes / of.entered if of.entered else 0.0
         return _Rounds(slots, fuller, taken, full, before, after, waiting, share, others)
-
-    def _fuller(self, point: LanePoint, of: RegionProfile, lanes: float) -> float:
-        """How much longer an inner iteration is if so many ``lanes`` make it together: what is behind the test is run
-        if one of them goes on.
-        """
-        goes_on = 1 - of.entries / of.warps if of.warps else 0.0
-        header = self.view.block_of_name[point.begin]
-        loop = next((x for x in self.view.loops if x.header == header), None)
-        behind = self._behind_first_exit(loop) if loop is not None and goes_on > 0 else frozenset()
-        if loop is None or not behind:
-            return 1.0
-        costs, tests = self.view.costs, loop.blocks - behind
-        long = goes_on * costs.of_blocks(behind, loop.blocks, header)
-        share = long / (long + costs.of_blocks(tests, loop.blocks, header))
-        return 1 - share + share * max(any_of(1 - of.entered / of.lanes, lanes) / goes_on, 1.0)
-
-    def _behind_first_exit(self, loop: Loop) -> frozenset[int]:
-        """The blocks that are run only by lanes that stay in a loop after its first test; none if that ends it."""
-        sources = {a for a, _ in loop.exits}
-        dominates = self.view.dominators.dominates
-        first = [a for a in sources if all(dominates(a, b) for b in (*sources, *loop.latches))]
-        behind: set[int] = set()
-        new = [s for a in first for s in self.view.cfg.successors[a]]
-        while new:
-            block = new.pop()
-            if block in loop.blocks and block != loop.header and block not in behind:
-                behind.add(block)
-                new += self.view.cfg.successors[block]
-        return frozenset(behind)
 
     def _packed(self, point: LanePoint, of: RegionProfile) -> tuple[float, float, float]:
         """The runs of a point in an entry of the marked loop if all lanes that ever come to it came together, the share

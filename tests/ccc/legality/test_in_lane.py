@@ -205,9 +205,9 @@ def test_clauses_without_effect_are_told(compiled: Pair) -> None:
 @pytest.mark.parametrize(
     ("name", "least", "outcome"),
     [
-        ("partial", 1.1, Outcome.REWRITTEN),
+        ("partial", 1.05, Outcome.REWRITTEN),
         ("partial", IN_LANE_GAIN, Outcome.DECLINED),
-        ("state", 1.1, Outcome.DECLINED),
+        ("state", 1.05, Outcome.DECLINED),
     ],
 )
 def test_a_profile_decides_for_auto(
