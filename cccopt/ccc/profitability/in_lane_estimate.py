@@ -8,9 +8,10 @@ next iteration takes the path. Where always the same lanes come to a point, only
 
 Where the marked loop is not flattened, lanes begin their iterations and leave their inner loops together, as before.
 
-What this costs: votes in each round; the marked loop's own code once in each round in which any lane ends its inner
-loop, or as often as it takes that lane to come to the loop again, if few iterations do; and accesses to memory that
-lanes made side by side, which they make one by one in different iterations.
+What this costs: votes in each round; the marked loop's own code after each round in which lanes end their inner loop,
+as often as it takes the last of them to come to the loop again; and accesses to memory that lanes made side by side,
+which they make one by one in different iterations. A lane that makes more iterations of the marked loop than others
+makes them alone in the end.
 """
 
 from __future__ import annotations
@@ -59,10 +60,11 @@ class InLaneEstimate:
 
 @dataclass(frozen=True, slots=True)
 class _Rounds:
-    """A point in one entry of the loop: the runs by the warp ``before`` and ``after``, and the slots of one: afterwards
-    an inner iteration takes more (``fuller``), as some lane goes on after nearly every test. For each slot, a warp that
-    is alone takes ``waiting`` cycles. A ``share`` of a lane's iterations comes to the point; lanes
-    that never come there make the iterations ``others`` first.
+    """A point in one entry of the loop: the runs by the warp ``before`` and ``after``, ``full`` of them if all lanes
+    that come there came together, and the slots of one: afterwards those of a full warp (``fuller``). For each
+    slot, a warp that is alone takes ``waiting`` cycles. Lanes that come to an inner loop make ``taken``
+    iterations of it. A ``share`` of a lane's iterations comes to the point; lanes that never come there make the
+    iterations ``others`` first.
     """
 
     slots: float
