@@ -167,7 +167,12 @@ def _cost(region: dict[str, Any]) -> str:
         slots = f"{cost['slots']:,.0f} issue slots per iteration outside its paths"
         return f"{slots}; predicted gain {cost['gain']:.2f}x"
     by_loop = region["kind"] in ("for variable", "while", "recursive")
-    often = f"{cost['taken']:,.2f} inner iterations per lane" if by_loop else f"{cost['taken']:.1%} of lanes"
+    if by_loop:
+        often = f"{cost['taken']:,.2f} inner iterations per lane"
+    elif cost["taken"] > 1:  # in an inner loop
+        often = f"{cost['taken']:,.2f} times per lane"
+    else:
+        often = f"{cost['taken']:.1%} of lanes"
     often += " (assumed)" if cost["assumed"] else " (profile)"
     gain = f"predicted gain {cost['gain']:.2f}x"
     if cost["break_even"] is not None:

@@ -22,6 +22,7 @@ from cccopt.ccc.plan.carried import CarriedPlan, make_carried_plan
 from cccopt.ccc.plan.stack_room import StackOptions
 from cccopt.ccc.profitability.decision import resident_threads
 from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.labels import entry_of, labels_of
 from cccopt.passes.refused import with_next
@@ -30,6 +31,16 @@ UNMEASURED = (
     "no profile tells how often lanes take its paths, and without one this form may lose more than it gains"
 )
 """Why `auto` leaves a loop as it is that could be rewritten in this form alone."""
+
+
+def all_or_none(path: Path) -> str:
+    """Why `auto` leaves a loop as it is of whose paths this one gains nothing."""
+    annotation = path.annotation
+    where = "" if annotation.place is None else f" at line {annotation.place.position.line}"
+    return (
+        "the rest of an iteration can wait at all marked paths or at none, and nothing is gained at the"
+        f" `{annotation.kind}`{where}: remove its pragma"
+    )
 
 
 def carried(

@@ -305,6 +305,9 @@ def _numbers(path: Path, cost: Cost) -> str:
     if path.is_loop:
         run = "is assumed to run" if cost.assumed else "runs"
         return f"a lane {run} {cost.taken:,.2f} inner iterations per iteration, of {slots} each; collecting {pays}"
+    if cost.taken > 1:  # in an inner loop
+        take = "is assumed to take" if cost.assumed else "takes"
+        return f"a lane {take} the path {cost.taken:,.2f} times per iteration, at {slots} each; collecting {pays}"
     take = "are assumed to take" if cost.assumed else "take"
     return f"{cost.taken:.1%} of the lanes {take} the path, which costs {slots}; collecting {pays}"
 

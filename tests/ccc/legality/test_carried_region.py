@@ -190,6 +190,31 @@ def test_what_is_sure_to_gain_by_moving_is_not_left_because_waiting_would_cost_l
     assert {report.form for report in done.regions} == {Form.CARRIED}
 
 
+def test_a_path_that_gains_nothing_keeps_the_others_and_is_named(compiled: Pair) -> None:
+    """All marked paths of a loop in this form are collected or none."""
+    (function,) = (module := alone(compiled, "three").marked).functions()
+    (region,) = find(view_of(module, function), with_unfit=True).regions
+    warps, cost = 100_000, 250.0
+    rare = RegionProfile("if", warps, 8 * warps, warps, 8 * warps, cost * warps, cost * warps / 4)
+    always = RegionProfile("if", warps, 32 * warps, warps, 32 * warps, 9.0 * warps, 9.0 * warps)
+    loop = RegionProfile(
+        "for", warps // 100, warps // 100 * 32, warps, warps * 32, 25.0 * warps, 25.0 * warps
+    )
+    first, *others = region.points
+    counts = {point.annotation.region: rare for point in others} | {region.annotation.region: loop}
+    counts[first.annotation.region] = always
+    options = Options(mode="auto", form="carried", profile=RunProfile({function.name: counts}))
+    done = run(module, options)
+    assert {report.outcome for report in done.regions} == {Outcome.DECLINED}
+    (said,) = (remark for remark in done.remarks if remark.code == "CCC050")
+    place = first.annotation.place
+    assert place is not None
+    assert (
+        f"nothing is gained at the `{first.annotation.kind}` at line {place.position.line}: remove its"
+        in said.why
+    )
+
+
 @pytest.mark.parametrize(
     ("by_cost", "flattened", "chosen"), [(0.3, 1.2, False), (0.9, 2.0, True), (1.9, 2.0, False)]
 )
