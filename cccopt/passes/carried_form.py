@@ -39,7 +39,7 @@ def all_or_none(path: Path) -> str:
     where = "" if annotation.place is None else f" at line {annotation.place.position.line}"
     return (
         "the rest of an iteration can wait at all marked paths or at none, and nothing is gained at the"
-        f" `{annotation.kind}`{where}: remove its pragma"
+        f" `{annotation.kind}`{where}"
     )
 
 

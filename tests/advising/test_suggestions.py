@@ -11,10 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cccopt.advising import suggestions
 from cccopt.advising.applying import apply, with_pragmas
+from cccopt.advising.selections import Selection
 from cccopt.advising.suggestions import Advice, advise_on_run, advise_on_source
-from cccopt.advising.trials import MOST
-from cccopt.ccc.profitability.model import SAFE_GAIN
+from cccopt.advising.trials import MOST, Trial
+from cccopt.ccc.outcome.choices import Form, Outcome
+from cccopt.ccc.outcome.report import Cost, RegionReport
+from cccopt.ccc.profitability.model import IN_LANE_GAIN, SAFE_GAIN
 from cccopt.clauses import Kind
 from cccopt.driver import compile, marked_ptx
 from cccopt.emulator import Program
@@ -323,3 +327,16 @@ def test_a_kernel_with_bounds_needs_no_block(tmp_path: Path) -> None:
         )
     )
     assert suggested(source, [(64, 1, 1), (64, 1, 1)]) == {"#pragma ccc grid"}
+
+
+def test_what_auto_leaves_does_not_pay() -> None:
+    """The in-lane form has a margin of its own."""
+
+    def pays(form: Form, gain: float) -> bool:
+        cost = Cost(1.0, 1.0, gain, None, False)
+        loop = RegionReport("k", 0, "", None, Outcome.REWRITTEN, form, cost=cost)
+        return suggestions._pays(Trial("k", Selection(0, ()), (loop,)))
+
+    assert pays(Form.SPLIT, SAFE_GAIN)
+    assert pays(Form.IN_LANE, IN_LANE_GAIN)
+    assert not pays(Form.IN_LANE, SAFE_GAIN)
