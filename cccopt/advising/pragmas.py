@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
@@ -12,6 +11,7 @@ from cccopt.advising.trials import Trial
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.clauses import Kind
 from cccopt.passes.counting.bounds import THREADS
+from cccopt.profiling.run_file import largest
 from cccopt.ptx.ir import Directive, Function, Item, Module
 from cccopt.text import Place
 
@@ -70,10 +70,8 @@ def can_be_written(trial: Trial, annotations: Mapping[int, Annotation]) -> bool:
 
 
 def common_block(blocks: Collection[tuple[int, ...]]) -> tuple[int, ...]:
-    """The sizes of a block as large as all of these in each direction; none if one of them is not known (empty), or if
-    no block may be so large.
-    """
-    sizes = tuple(max(of) for of in itertools.zip_longest(*blocks, fillvalue=1)) if all(blocks) else ()
+    """The sizes of a block as large as all of these (`largest`), none if no block may be so large."""
+    sizes = largest(blocks)
     return sizes if prod(sizes) <= THREADS else ()
 
 

@@ -230,7 +230,7 @@ def _carried(
     elif numbers.assumed:
         decision = replace(decision, chosen=frozenset(), limited=carried_form.UNMEASURED)
     if decision.chosen != everything:
-        if decision.chosen:
+        if decision.chosen and not decision.limited:
             worst = min(everything - decision.chosen, key=lambda key: decision.costs[key].gain)
             why = carried_form.all_or_none(region.region.all_paths()[worst])
             decision = replace(decision, limited=why)

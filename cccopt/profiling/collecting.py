@@ -39,7 +39,7 @@ class _Launched:
             max(self.registers, other.registers),
             max(self.shared, other.shared),
             self.warps + other.warps,
-            largest(self.block, other.block),
+            largest([self.block, other.block] if self.launches else [other.block]),
         )
 
 
@@ -191,11 +191,10 @@ def _timed(
         function = replace(function, launches=copy.launches)
     if plain is not None:
         function = replace(function, registers=plain.registers, shared=plain.shared, launched=plain.warps)
-
     if copy is not None:
         function = replace(function, registers_counted=copy.registers, shared_counted=copy.shared)
-    block = largest(plain.block if plain is not None else (), copy.block if copy is not None else ())
-    return replace(function, block=block or None)
+    ran = [each.block for each in (plain, copy) if each is not None]
+    return replace(function, block=largest(ran) or None)
 
 
 def _different(plain: dict[str, _Launched], copies: dict[str, _Launched]) -> list[str]:

@@ -15,9 +15,10 @@ of a program that is not annotated yet fits the program afterwards.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from typing import Any, ClassVar, TypeVar
@@ -357,7 +358,7 @@ def _both_functions(a: FunctionRun, b: FunctionRun) -> FunctionRun:
         _most(a.shared, b.shared),
         _most(a.shared_counted, b.shared_counted),
         _sum(a.launched, b.launched),
-        largest(a.block or (), b.block or ()) or None,
+        largest([f.block or () for f in (a, b) if f.launches != 0]) or None,
         _sum(a.sample, b.sample),
         _joined(a.lines, b.lines, _place, added),
         _joined(a.branches, b.branches, _place, _both_branches),
@@ -376,9 +377,9 @@ def _sum(a: _Addend | None, b: _Addend | None) -> _Addend | None:
     return a + b
 
 
-def largest(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    """The sizes of a block as large as both in each direction; where one is not known (empty), the other."""
-    return tuple(map(max, a, b)) if a and b else a or b
+def largest(blocks: Collection[tuple[int, ...]]) -> tuple[int, ...]:
+    """The sizes of a block as large as all of these in each direction; none if one of them is not known (empty)."""
+    return tuple(map(max, itertools.zip_longest(*blocks, fillvalue=1))) if all(blocks) else ()
 
 
 def _most(a: int | None, b: int | None) -> int | None:

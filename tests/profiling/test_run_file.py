@@ -207,8 +207,10 @@ def test_runs_add_up() -> None:
 def test_the_blocks_of_several_runs_fit_into_the_largest() -> None:
     f = RUN.functions[0]
     wide = replace(RUN, functions=(replace(f, block=(32, 4, 1)),))
-    unknown = replace(RUN, functions=(replace(f, block=None),))
-    assert merged([RUN, wide, unknown]).functions[0].block == (64, 4, 1)
+    idle = replace(RUN, functions=(replace(f, block=None, launches=0),))
+    untimed = replace(RUN, functions=(replace(f, block=None, launches=None),))
+    assert merged([RUN, wide, idle]).functions[0].block == (64, 4, 1)
+    assert merged([RUN, wide, untimed]).functions[0].block is None
 
 
 def test_an_interval_is_that_of_differences_between_groups() -> None:

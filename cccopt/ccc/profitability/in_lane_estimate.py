@@ -89,10 +89,10 @@ def _begun_after(point: LanePoint, rounds: _Rounds) -> float:
     """
     one_of = max(rounds.taken / point.chunk, 1.0)
     lanes = max(LANES / one_of / any_of(1 / one_of), 1.0)
-    begun, passed = 0.0, 1.0  # the chance of a lane to have passed the loop by so far
-    while begun < _MOST and (left := any_of(passed, lanes)) > _FEW:
-        begun += left
-        passed *= 1 - rounds.share
+    begun, absent = 0.0, 1.0  # the chance that a lane has not come to the loop yet
+    while begun < _MOST and (some := any_of(absent, lanes)) > _FEW:
+        begun += some
+        absent *= 1 - rounds.share
     return rounds.others + rounds.after / point.chunk * any_of(1 / one_of) * begun
 
 
@@ -132,8 +132,8 @@ class _Maker:
             begun = max([iterations, *ends])
             late = any(point.least > 1 for point in self.plan.points)
             begun = min(begun * (4 / 3 if late else 1.0), loop.lanes / entries)
-        votes = (begun + sum(r.after / p.chunk for p, r in meeting)) * VISIT
-        votes += (begun + sum(r.after / p.chunk for p, r in meeting)) * len(self.plan.points) * VOTE
+        served = begun + sum(r.after / p.chunk for p, r in meeting)
+        votes = served * (VISIT + len(self.plan.points) * VOTE)
         sectors = loop.sectors / entries
         apart = max(sectors, self._accesses() * loop.lanes / entries) if self.plan.flattened else sectors
         before, after = self._times(

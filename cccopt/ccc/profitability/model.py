@@ -60,7 +60,7 @@ won 1.44 (docs/decisions/0031-a-margin-for-predictions.md).
 
 IN_LANE_GAIN = 1.65
 """The same of the in-lane form. Lanes in different iterations make accesses apart that they made together, which costs
-more than is predicted: of the kernels for fitting, `knn` ran at 1.35 on an H200, of which 3.3 is predicted
+more than is predicted: of the kernels for fitting, `knn`, for which 3.3 is predicted, ran at 1.35 on an H200
 (docs/decisions/0044-a-wider-margin-in-lane.md).
 """
 
