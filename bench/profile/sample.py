@@ -32,8 +32,9 @@ from bench.profile.programs import (
 from bench.real.measure import shell
 from cccopt.harness.ncu import SECTORS
 from cccopt.profiling.collecting import run_file
+from cccopt.profiling.merging import added
 from cccopt.profiling.names import shown
-from cccopt.profiling.run_file import LANES, FunctionRun, LineCount, added
+from cccopt.profiling.run_file import LANES, FunctionRun, LineCount
 from cccopt.report.profile_view import by_line
 
 LEAST = 1000

@@ -11,7 +11,7 @@ from cccopt.advising.trials import Trial
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.clauses import Kind
 from cccopt.passes.counting.bounds import THREADS
-from cccopt.profiling.run_file import largest
+from cccopt.profiling.merging import largest
 from cccopt.ptx.ir import Directive, Function, Item, Module
 from cccopt.text import Place
 

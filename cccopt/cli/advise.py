@@ -25,7 +25,8 @@ from cccopt.cli.arguments import bad_argument
 from cccopt.cli.common import console, warn_of_nvcc
 from cccopt.diagnostic import Diagnostic, Severity, render
 from cccopt.files import read_text, require_writable, write_text
-from cccopt.profiling.run_file import merged, read
+from cccopt.profiling.merging import merged
+from cccopt.profiling.run_file import read
 from cccopt.profiling.sources import files_of, on_disk
 from cccopt.report.profile_advice import SuggestedPragma, Suggestion
 from cccopt.report.profile_page import page

@@ -15,7 +15,8 @@ from cccopt.cli.common import console
 from cccopt.emulator import Profile, Program
 from cccopt.files import encoded, read_text, require_writable, write_all
 from cccopt.profiling.emulated import of_launch
-from cccopt.profiling.run_file import RunFile, as_text, merged, read
+from cccopt.profiling.merging import merged
+from cccopt.profiling.run_file import RunFile, as_text, read
 from cccopt.profiling.sources import Source, files_of, on_disk, with_sources
 from cccopt.region_profiles import program_of
 

@@ -22,7 +22,8 @@ from cccopt.cli.common import console
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error, render
 from cccopt.files import read_text, require_writable, write_text
 from cccopt.profiling.collecting import run_file
-from cccopt.profiling.run_file import RunFile, merged, read, write
+from cccopt.profiling.merging import merged
+from cccopt.profiling.run_file import RunFile, read, write
 from cccopt.profiling.running import Input, ProgramRun, run_program
 from cccopt.profiling.sources import files_of, on_disk
 from cccopt.report.profile_page import page

@@ -14,8 +14,9 @@ from cccopt.passes.counting.layout import of_bytes
 from cccopt.profiling.candidate_counts import candidates_of, has_candidates
 from cccopt.profiling.counts import counts_of, functions_of, groups_of, issues_of, notes_of, regions_of
 from cccopt.profiling.elapsed import elapsed_on
+from cccopt.profiling.merging import largest, merged
 from cccopt.profiling.names import shown
-from cccopt.profiling.run_file import FunctionRun, RunFile, UncountedKernel, largest, merged
+from cccopt.profiling.run_file import FunctionRun, RunFile, UncountedKernel
 from cccopt.profiling.running import KernelTime, ProgramRun, UnitCounts
 from cccopt.profiling.sources import files_of, on_disk, with_sources
 from cccopt.ptx.parser import parse

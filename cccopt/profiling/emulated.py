@@ -31,7 +31,7 @@ _Place = tuple[str, int, int]
 def of_launch(
     program: Program, profile: Profile, unit: str, sources: Mapping[str, Source] | None = None
 ) -> RunFile:
-    """The file of one launch of ``program`` that counted ``profile``; `run_file.merged` adds several.
+    """The file of one launch of ``program`` that counted ``profile``; `merging.merged` adds several.
 
     ``unit`` names what was compiled. ``sources`` are the texts of the files that the counts name; without them they are
     read from disk where they are there.

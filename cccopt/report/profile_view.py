@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePath
 
-from cccopt.profiling.run_file import LANES, BranchCount, FunctionRun, LineCount, LoopCount, RunFile, added
+from cccopt.profiling.merging import added
+from cccopt.profiling.run_file import LANES, BranchCount, FunctionRun, LineCount, LoopCount, RunFile
 from cccopt.profiling.sources import Source, files_of
 
 UNCHECKED, SAME, CHANGED, MISSING, NO_SOURCE = "unchecked", "same", "changed", "missing", "no source"

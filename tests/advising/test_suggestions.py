@@ -26,7 +26,8 @@ from cccopt.harness import workload
 from cccopt.harness.sample_profile import marked_launches, sample_profile
 from cccopt.harness.workload import Sample, base_state
 from cccopt.profiling.candidate_counts import candidates_of
-from cccopt.profiling.run_file import FunctionRun, RunFile, merged
+from cccopt.profiling.merging import merged
+from cccopt.profiling.run_file import FunctionRun, RunFile
 from cccopt.region_profiles import program_of
 
 ARCH = "sm_90"

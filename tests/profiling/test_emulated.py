@@ -12,8 +12,9 @@ from cccopt.driver import marked_ptx
 from cccopt.emulator import Program
 from cccopt.harness.workload import fresh_state, load
 from cccopt.profiling.emulated import of_launch
+from cccopt.profiling.merging import merged
 from cccopt.profiling.names import shown
-from cccopt.profiling.run_file import RunFile, as_text, merged, read
+from cccopt.profiling.run_file import RunFile, as_text, read
 from cccopt.profiling.sources import Source
 from cccopt.region_profiles import profile_of, program_of
 

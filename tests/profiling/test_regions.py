@@ -19,7 +19,8 @@ from cccopt.emulator import Program
 from cccopt.passes.instrument import COUNTED
 from cccopt.profiling.candidate_counts import candidates_of
 from cccopt.profiling.collecting import counts_in, run_file
-from cccopt.profiling.run_file import RunFile, merged, read, write
+from cccopt.profiling.merging import merged
+from cccopt.profiling.run_file import RunFile, read, write
 from cccopt.profiling.running import KernelTime, ProgramRun, UnitCounts
 from cccopt.ptx.ir import Instruction
 from cccopt.ptx.parser import parse

@@ -15,6 +15,7 @@ from cccopt.ccc.profitability import profile as profiles
 from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
 from cccopt.device.facts import DeviceFacts
 from cccopt.diagnostic import CccError
+from cccopt.profiling.merging import merged
 from cccopt.profiling.run_file import (
     BranchCount,
     FunctionRun,
@@ -23,7 +24,6 @@ from cccopt.profiling.run_file import (
     RunFile,
     UncountedKernel,
     as_text,
-    merged,
     of_json,
     read,
     schema,

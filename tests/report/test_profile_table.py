@@ -13,7 +13,8 @@ from cccopt.device.facts import DeviceFacts
 from cccopt.driver import marked_ptx
 from cccopt.harness.workload import fresh_state, load
 from cccopt.profiling.emulated import of_launch
-from cccopt.profiling.run_file import FunctionRun, LineCount, LoopCount, RunFile, merged
+from cccopt.profiling.merging import merged
+from cccopt.profiling.run_file import FunctionRun, LineCount, LoopCount, RunFile
 from cccopt.profiling.sources import Source, files_of, on_disk
 from cccopt.region_profiles import program_of
 from cccopt.report import profile_view

@@ -29,7 +29,7 @@ from cccopt.ccc.outcome.report import Cost, PredictedTime
 from cccopt.ccc.plan.in_lane import WAIT, InLanePlan, LanePoint
 from cccopt.ccc.profitability.estimate import cycles_per_slot, fits_to
 from cccopt.ccc.profitability.flows import LANES, any_of
-from cccopt.ccc.profitability.model import ADDED_WAITING, AN_INSTRUCTION, SECTOR
+from cccopt.ccc.profitability.model import AN_INSTRUCTION, SECTOR
 from cccopt.ccc.profitability.overlap import Needs, scales
 from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.ccc.regions.points import Point, marked_code
@@ -151,7 +151,7 @@ class _Maker:
         so many slots.
         """
         code = [(begun * own, self._waiting), *((slots, r.waiting) for r, slots in runs)]
-        waiting = sum(slots * cycles for slots, cycles in code) + votes * ADDED_WAITING
+        waiting = sum(slots * cycles for slots, cycles in code)
         return Needs(sum(slots for slots, _ in code), votes, sectors * SECTOR, waiting)
 
     def _times(self, before: Needs, after: Needs) -> tuple[PredictedTime, PredictedTime]:

@@ -27,11 +27,6 @@ AN_INSTRUCTION = 2.4
 """Issue slots of one instruction that CCC adds: mostly integer ones and votes, of two slots or more (`ptx.isa_table`).
 """
 
-ADDED_WAITING = 3.0
-"""Cycles that a warp which is alone takes for each issue slot of what CCC adds, fitted to the samples on an H100
-(`bench.verdict`).
-"""
-
 WORD = 4.0
 """Issue slots of a warp iteration for each four bytes of context: they are stored or loaded (`ptx.isa_table`,
 "memory").
@@ -177,7 +172,7 @@ def _needs(loop: LoopFlow, chosen: Collection[int]) -> Needs:
             added += _overhead(path, around, now, loop, form)
     added += sum(_sorting(group, chosen, runs, diverged) for group in loop.groups)
     memory = max(loop.memory - sum(path.saved for path in loop.paths if path.key in chosen), 0.0)
-    return Needs(code, added, memory, waiting + added * ADDED_WAITING)
+    return Needs(code, added, memory, waiting)
 
 
 def break_even(loop: LoopFlow, path: PathFlow, chosen: Collection[int] = ()) -> float | None:

@@ -39,6 +39,16 @@ that of a few slow ones. By the profiles of `bench.verdict` on an H100, it is 0.
 and 732 in another.
 """
 
+ADDED_WAITING = 3.0
+"""Cycles that a warp which is alone takes for each issue slot of what CCC adds, fitted to the samples on an H100
+(`bench.verdict`).
+"""
+
+EARLY = 0.08
+"""The share of a load's latency after which the first-level cache delivers it: 33 cycles of 400
+(`cccopt.analysis.latency`).
+"""
+
 CACHED = 2 / 3
 """What a sector costs at least, of one that comes from the second-level cache or from memory: the first-level cache
 delivers that of one lane's access in a clock, in which the schedulers have four slots.
@@ -56,7 +66,7 @@ def together(*parts: float) -> float:
 @dataclass(frozen=True, slots=True)
 class Needs:
     """What code needs: issue slots of its own and of what is added to it, those that pass for its memory traffic, and
-    the cycles that a warp which runs alone takes (`cccopt.analysis.latency`).
+    the cycles that a warp which runs alone takes for its own code (`cccopt.analysis.latency`).
     """
 
     code: float
@@ -71,18 +81,22 @@ class Needs:
 @dataclass(frozen=True, slots=True)
 class Scales:
     """Factors by which what code needs becomes issue slots that pass, and the slots that pass for ``few`` slow warps.
-    Without a measured time, it is not known how far the waits of warps overlap, and waiting counts as nothing.
+    Of the cycles that the code has a warp wait, ``share`` pass if loads return earlier than from memory: what CCC adds
+    waits for no load, and takes all of its own. Without a measured time, it is not known how far the waits of warps
+    overlap, and waiting counts as nothing.
     """
 
     issue: float = 1.0
     memory: float = 1.0
     waiting: float = 0.0
     few: float = 0.0
+    share: float = 1.0
 
     def time(self, needs: Needs, *, expanded: bool = False) -> PredictedTime:
         """The time of what needs so much, with an inner loop that is ``expanded`` or without."""
         code, added = needs.code * self.issue, needs.added * self.issue
-        memory, waiting = needs.memory * self.memory, needs.waiting * self.waiting
+        memory = needs.memory * self.memory
+        waiting = (needs.waiting + needs.added * ADDED_WAITING / self.share) * self.waiting
         if self.few and not expanded:
             waiting = self.few
         return PredictedTime(code, added, memory, waiting, together(code + added, memory, waiting))
@@ -93,7 +107,8 @@ def scales(elapsed: Elapsed, needs: Needs) -> Scales:
     if elapsed.slots <= 0 or needs.waiting <= 0:
         return Scales()
     resident = elapsed.cycles / needs.waiting
-    memory = needs.memory * (min(max(resident, CACHED), 1.0) if resident else 1.0)
+    share = min(max(resident, EARLY), 1.0) if resident else 1.0
+    memory = needs.memory * max(share, CACHED)
     shares = [min(part / elapsed.slots, MOST) for part in (needs.code, memory)]
     shares.append(max(1 - sum(share * share for share in shares), 0.0) ** 0.5)
     issue, traffic, waiting = (share * elapsed.slots / together(*shares) for share in shares)
@@ -102,4 +117,5 @@ def scales(elapsed: Elapsed, needs: Needs) -> Scales:
         traffic / needs.memory if needs.memory else 1.0,
         waiting / needs.waiting,
         waiting if resident > FEW else 0.0,
+        share,
     )

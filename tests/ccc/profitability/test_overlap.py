@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from cccopt.ccc.profitability.elapsed import Elapsed
-from cccopt.ccc.profitability.overlap import CACHED, FEW, MOST, Needs, Scales, scales, together
+from cccopt.ccc.profitability.overlap import (
+    ADDED_WAITING,
+    CACHED,
+    EARLY,
+    FEW,
+    MOST,
+    Needs,
+    Scales,
+    scales,
+    together,
+)
 
 
 def test_parts_that_overlap_take_about_as_long_as_the_largest() -> None:
@@ -54,11 +64,21 @@ def test_without_a_time_waiting_is_not_known() -> None:
 
 
 def test_what_waits_gains_by_the_runs_of_what_it_waits_for() -> None:
-    before, after = Needs(10.0, 0.0, 5.0, 400.0), Needs(5.0, 8.0, 5.0, 100.0)
+    before, after = Needs(10.0, 0.0, 5.0, 400.0), Needs(5.0, 8.0, 5.0, 100.0 - 8.0 * ADDED_WAITING)
     scaled = timed(100.0, before)
     assert scaled.time(before).total / scaled.time(after).total == pytest.approx(4.0, rel=0.01)
     busy = timed(10.5, before)
     assert busy.time(before).total / busy.time(after).total < 1.0  # it issues all the time
+
+
+@pytest.mark.parametrize(
+    ("resident", "waits"),
+    [(3.0, 500.0), (1.0, 500.0), (0.5, 600.0), (0.1, 1400.0), (0.01, 400.0 + 100.0 / EARLY)],
+)
+def test_what_is_added_waits_as_long_if_loads_return_early(resident: float, waits: float) -> None:
+    before, after = Needs(1.0, 0.0, 0.0, 400.0), Needs(1.0, 100.0 / ADDED_WAITING, 0.0, 400.0)
+    scaled = timed(1000.0, before, resident)
+    assert scaled.time(after).waiting / scaled.time(before).waiting == pytest.approx(waits / 400.0)
 
 
 @pytest.mark.parametrize(("resident", "share"), [(2.0, 1.0), (0.8, 0.8), (0.1, CACHED)])

@@ -68,7 +68,7 @@ def test_files_of_earlier_versions_have_no_times(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("slots_in_time", "cycles", "paths"),
-    [(1.05, 0.2, {1, 2}), (50.0, 0.2, {1, 2}), (50.0, 20.0, set())],
+    [(1.05, 4.0, {1, 2}), (50.0, 0.2, {1, 2}), (50.0, 20.0, set())],
     ids=["it issues", "it waits", "a few slow warps"],
 )
 def test_whether_a_long_path_pays(slots_in_time: float, cycles: float, paths: set[int]) -> None:
