@@ -1,20 +1,27 @@
 """How long issue, memory traffic and waiting take together, and what a measured time says of each.
 
-Instructions are issued while others wait for memory or for results, so that a time is about the largest of the three.
-If a loop's time is known, each part is scaled so that together they take that time: what code issues and memory
-delivers is an upper bound, since machine code has fewer instructions than PTX and caches deliver most sectors, and
-what they do not explain is time in which warps wait.
+Instructions are issued while others wait for memory or for results, so a time is about the largest of the three. If a
+loop's time is known, each part is scaled so that together they take that time. What code issues and memory delivers is
+an upper bound, since machine code has fewer instructions than PTX and caches deliver most sectors. Time that these two
+do not explain is time in which warps wait.
 
         elapsed   issued   memory          of 100 slots, 30 have an instruction, memory needs 50, and in the others
            100       30       50           (and most of these, too) all warps wait
 
-Why they wait shows in the cycles that all resident warps have in that time, against those for which the latencies of
-the code have them wait if loads come from memory:
+Why they wait shows in the *resident cycles*, those of all warps that the GPU runs in that time, compared with the
+cycles for which the latencies of the code have warps wait if loads come from memory:
 
-* about as many: warps depend on one another's or their own results. Waiting shrinks with the runs of the code.
-* fewer: caches deliver the loads, so that they cost less memory traffic, too.
+* about as many: warps wait for their own results. The fewer runs the code has, the less they wait.
+* fewer: caches deliver the loads. Their sectors then cost less memory traffic, and what CCC adds, which waits for no
+  load, counts for more.
+* more: warps also wait for one another, which stays as it is. How much of the time that is cannot be told: if nothing
+  else delays them, latencies explain their share of the cycles, but delays also grow with the number of loads. The
+  model takes the geometric mean of both answers.
 * many more (`FEW`): most warps have ended, and a few slow ones run on, each with a lane that has far more to do than
-  others. Only the inner iterations of an expanded loop are shared by lanes; all other forms leave that time as it is.
+  others. Its time stays as it is.
+
+Only the inner iterations of an expanded loop are shared by lanes, so that slow ones end earlier. There, all waiting
+shrinks with the runs of the code.
 """
 
 from __future__ import annotations
@@ -25,22 +32,22 @@ from cccopt.ccc.outcome.report import PredictedTime
 from cccopt.ccc.profitability.elapsed import Elapsed
 
 OVERLAP = 6
-"""How well issue and memory traffic overlap: 1 is not at all, infinity a time that is the larger of the two.
-`samples/bfs` on a graph of 2^22 vertices and 2^25 edges, where both take as long before, gained 1.12 on an H200, and
-1.11 by this number.
+"""How well issue and memory traffic overlap: 1 means not at all, infinity means that a time is the larger of the two.
+`samples/bfs` on a graph of 2^22 vertices and 2^25 edges, where both take equally long before the rewrite, gained 1.12
+on an H200; with this number, 1.11 is predicted.
 """
 
 MOST = 0.95
 """The largest share of a measured time that issue alone, or memory alone, is taken to need."""
 
 FEW = 30.0
-"""How many times the cycles for which warps wait by their code they have to be resident for their kernel's time to be
-that of a few slow ones. By the profiles of `bench.verdict` on an H100, it is 0.2 to 8 in 24 kernels used for fitting,
-and 732 in another.
+"""If warps have more than this many times the cycles for which their code has them wait, the kernel's time is taken to
+be that of a few slow warps. According to the profiles of `bench.verdict` on an H100, the factor is 0.2 to 8 in 24
+kernels used for fitting, and 732 in another.
 """
 
 ADDED_WAITING = 3.0
-"""Cycles that a warp which is alone takes for each issue slot of what CCC adds, fitted to the samples on an H100
+"""Cycles that a warp running alone takes for each issue slot of what CCC adds, fitted to the samples on an H100
 (`bench.verdict`).
 """
 
@@ -50,8 +57,8 @@ EARLY = 0.08
 """
 
 CACHED = 2 / 3
-"""What a sector costs at least, of one that comes from the second-level cache or from memory: the first-level cache
-delivers that of one lane's access in a clock, in which the schedulers have four slots.
+"""The least cost of a sector relative to one that comes from the second-level cache or from memory. The first-level cache
+delivers one lane's sector per clock, in which the schedulers have four slots.
 """
 
 
@@ -65,8 +72,8 @@ def together(*parts: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What code needs: issue slots of its own and of what is added to it, those that pass for its memory traffic, and
-    the cycles that a warp which runs alone takes for its own code (`cccopt.analysis.latency`).
+    """What code needs: issue slots for itself and for what is added to it, slots that pass for its memory traffic, and
+    the cycles that a warp running alone takes for the code itself (`cccopt.analysis.latency`).
     """
 
     code: float
@@ -80,35 +87,35 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """Factors by which what code needs becomes issue slots that pass, and the slots that pass for ``few`` slow warps.
-    Of the cycles that the code has a warp wait, ``share`` pass if loads return earlier than from memory: what CCC adds
-    waits for no load, and takes all of its own. Without a measured time, it is not known how far the waits of warps
-    overlap, and waiting counts as nothing.
+    """Factors that turn what code needs into slots that pass. ``waited`` are the slots in which warps wait before the
+    rewrite, of which the code's latencies explain the part ``own``. ``early`` is the part of a latency after which
+    loads return. Without a measured time, it is not known how far the waits of warps overlap, and waiting is 0.
     """
 
     issue: float = 1.0
     memory: float = 1.0
     waiting: float = 0.0
-    few: float = 0.0
-    share: float = 1.0
+    waited: float = 0.0
+    own: float = 1.0
+    early: float = 1.0
 
     def time(self, needs: Needs, *, expanded: bool = False) -> PredictedTime:
-        """The time of what needs so much, with an inner loop that is ``expanded`` or without."""
+        """The time of code with these needs, whose inner loop is ``expanded`` or not."""
         code, added = needs.code * self.issue, needs.added * self.issue
         memory = needs.memory * self.memory
-        waiting = (needs.waiting + needs.added * ADDED_WAITING / self.share) * self.waiting
-        if self.few and not expanded:
-            waiting = self.few
+        waiting = (needs.waiting + needs.added * ADDED_WAITING / self.early) * self.waiting
+        if not expanded:
+            waiting = waiting * self.own + self.waited * (1 - self.own)
         return PredictedTime(code, added, memory, waiting, together(code + added, memory, waiting))
 
 
 def scales(elapsed: Elapsed, needs: Needs) -> Scales:
-    """The factors by which a loop that needs so much takes the time that it took."""
+    """The factors with which a loop with these needs takes the time that it took."""
     if elapsed.slots <= 0 or needs.waiting <= 0:
         return Scales()
     resident = elapsed.cycles / needs.waiting
-    share = min(max(resident, EARLY), 1.0) if resident else 1.0
-    memory = needs.memory * max(share, CACHED)
+    early = min(max(resident, EARLY), 1.0) if resident else 1.0
+    memory = needs.memory * max(early, CACHED)
     shares = [min(part / elapsed.slots, MOST) for part in (needs.code, memory)]
     shares.append(max(1 - sum(share * share for share in shares), 0.0) ** 0.5)
     issue, traffic, waiting = (share * elapsed.slots / together(*shares) for share in shares)
@@ -116,6 +123,7 @@ def scales(elapsed: Elapsed, needs: Needs) -> Scales:
         issue / needs.code if needs.code else 1.0,
         traffic / needs.memory if needs.memory else 1.0,
         waiting / needs.waiting,
-        waiting if resident > FEW else 0.0,
-        share,
+        waiting,
+        1.0 / max(resident, 1.0) ** 0.5 if resident <= FEW else 0.0,
+        early,
     )

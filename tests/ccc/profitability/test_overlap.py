@@ -73,7 +73,7 @@ def test_what_waits_gains_by_the_runs_of_what_it_waits_for() -> None:
 
 @pytest.mark.parametrize(
     ("resident", "waits"),
-    [(3.0, 500.0), (1.0, 500.0), (0.5, 600.0), (0.1, 1400.0), (0.01, 400.0 + 100.0 / EARLY)],
+    [(4.0, 450.0), (1.0, 500.0), (0.5, 600.0), (0.1, 1400.0), (0.01, 400.0 + 100.0 / EARLY)],
 )
 def test_what_is_added_waits_as_long_if_loads_return_early(resident: float, waits: float) -> None:
     before, after = Needs(1.0, 0.0, 0.0, 400.0), Needs(1.0, 100.0 / ADDED_WAITING, 0.0, 400.0)
@@ -89,11 +89,20 @@ def test_loads_that_return_early_come_from_caches(resident: float, share: float)
 
 def test_the_time_of_few_slow_warps_stays_unless_lanes_share_it() -> None:
     before, after = Needs(1.0, 0.0, 1.0, 4000.0), Needs(0.5, 0.5, 1.0, 1000.0)
-    for resident, gains in ((FEW / 2, (4.0, 4.0)), (FEW * 2, (1.0, 4.0))):
+    for resident, gains in ((1.0, (4.0, 4.0)), (FEW * 2, (1.0, 4.0))):
         scaled = timed(100.0, before, resident)
         assert scaled.time(before).total == pytest.approx(100.0)
         found = [100.0 / scaled.time(after, expanded=expanded).total for expanded in (False, True)]
         assert found == pytest.approx(gains, rel=0.01)
+
+
+@pytest.mark.parametrize("resident", [1.0, 4.0, 9.0, 25.0])
+def test_what_warps_wait_for_one_another_stays(resident: float) -> None:
+    before, after = Needs(0.0, 0.0, 0.0, 400.0), Needs(0.0, 0.0, 0.0, 100.0)
+    scaled = timed(100.0, before, resident)
+    explained = 100.0 / resident**0.5
+    assert scaled.time(after).waiting == pytest.approx(explained / 4 + 100.0 - explained)
+    assert scaled.time(after, expanded=True).waiting == pytest.approx(25.0)
 
 
 def test_needs_of_several_iterations() -> None:
