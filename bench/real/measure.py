@@ -157,7 +157,7 @@ def measure(
     rounds: int,
     limit: float = LIMIT,
 ) -> dict[str, Measured]:
-    """Run the builds by turns, so that what changes meanwhile on the machine meets all of them; `plain` is one. A build
+    """Run the builds, taking turns, so that what changes meanwhile on the machine meets all of them; `plain` is one. A build
     that has taken longer than ``limit`` seconds is not run again. ``kernels`` are those whose times are asked for.
     """
     runs: dict[str, list[Run]] = {variant: [] for variant in folders}

@@ -6,7 +6,7 @@ steps leave what they know in `--out` and go on from there, so each can be inter
     build     build the programs plain, counted, and by `auto` without a profile   (needs nvcc)
     profile   run what is counted                                                  (needs a GPU)
     decide    build by `auto` and by `always` with the profiles                    (needs nvcc)
-    run       run the builds by turns                                              (needs a GPU)
+    run       run the builds, taking turns                                         (needs a GPU)
     tune      let `cccopt tune` build and choose                                   (needs nvcc and a GPU)
     show      print the tables
 """

@@ -48,7 +48,7 @@ def make_profile(task: Task) -> None:
 
 
 def take_times(task: Task, rounds: int, limit: float) -> str:
-    """Run the builds by turns, and keep the nanoseconds by build, kernel and round; returns what went wrong. Builds in
+    """Run the builds, taking turns, and keep the nanoseconds by build, kernel and round; returns what went wrong. Builds in
     which nothing is rewritten are the plain one, and do not run.
     """
     built = task.built

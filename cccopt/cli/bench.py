@@ -53,7 +53,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "bench",
         help="measure workloads before and after CCC",
         description="Compile workloads with and without CCC, run them, check their results and compare. "
-        "The exit status is 1 if a result is wrong. `bench ccc [WORKLOAD ...]` has a table of all builds"
+        "The exit status is 1 if a result is wrong. `bench ccc [WORKLOAD ...]` prints a table of all builds"
         " (plain nvcc, "
         "annotated with the pass off, both modes of the pass, and handwritten peers) of CCC's own workloads "
         "or those named; `bench sensitivity` sweeps the length of a path and the lanes that take it."
@@ -74,7 +74,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--on",
         choices=[machine.value for machine in Platform],
         default=Platform.EMULATOR.value,
-        help="where to run: on the emulator, which counts, or on a GPU, which is timed (default: %(default)s)",
+        help="where to run: on the emulator, which counts, or on a GPU, where runs are timed (default: %(default)s)",
     )
     parser.add_argument(
         "--size",

@@ -27,7 +27,8 @@ from an unannotated program to a faster one:
   ccc-nvcc --ccc-instrument -O3 app.cu -o app          build with counters
   cccopt profile --html app.html -- ./app ARGUMENTS    where lanes idle
   ccc-nvcc --ccc-candidates --ccc-instrument ...       build with counters for all candidates
-  cccopt advise app.ccc.json --diff                    after a run of it: what pays off, as a patch
+  cccopt profile -- ./app ARGUMENTS                    run it again, to count them
+  cccopt advise app.ccc.json --diff                    what pays off, as a patch
   ccc-nvcc -O3 app.cu -o app                           compile the annotated program
   cccopt explain app.cu                                what became of each annotation
   cccopt tune --build COMMAND --run COMMAND            measure, and keep what is fastest

@@ -1,4 +1,4 @@
-"""``cccopt verify``: run a kernel of two PTX files on the same inputs and compare what they leave in
+"""``cccopt verify``: run the same kernel from two PTX files on the same inputs and compare what they leave in
 memory.
 """
 

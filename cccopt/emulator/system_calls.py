@@ -96,7 +96,7 @@ class SystemCalls:
         if allocation is None:
             raise self.places.error(
                 OUT_OF_BOUNDS,
-                f"a system call reads at {address:#x} in {self.shape.thread_name(lane)}",
+                f"a system call reads out of bounds: address {address:#x}, {self.shape.thread_name(lane)}",
                 item,
                 why=self.memory.allocations.describe(address),
             )

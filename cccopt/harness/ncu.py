@@ -137,7 +137,7 @@ def counted(
     # A build that fails has launched before it could say so: it comes last, and what ncu saw of it is left out.
     seen = [_plain_name(kernel) for kernel, _ in launches]
     if not shown or seen[: len(shown)] != [kernel for _, kernel in shown]:
-        return Profiled(why=f"ncu saw {len(seen)} launches, but not the {len(shown)} that the builds made")
+        return Profiled(why=f"the {len(seen)} launches that ncu saw do not match the {len(shown)} that the builds made")
     counts: dict[str, Issues] = {}
     for (build, _), (_, values) in zip(shown, launches[: len(shown)], strict=True):
         if set(values) != set(metrics.names):

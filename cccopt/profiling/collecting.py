@@ -177,7 +177,7 @@ def _with_times(
         if len(ran) > 1 and (plain or copies):
             files = ", ".join(one.unit for one in ran)
             notes.append(
-                f"`{function.shown}` is in several files ({files}): the first one has the time of all"
+                f"`{function.shown}` is in several files ({files}): the time of all of them is attributed to the first"
             )
     return tuple(result), notes
 

@@ -71,7 +71,7 @@ def machine_code(cubin: bytes) -> MachineCode:
         }
         return MachineCode(functions, _ptx_text(elf))
     except (struct.error, IndexError, UnicodeDecodeError) as problem:
-        raise ValueError(f"no cubin: {problem}") from problem
+        raise ValueError(f"not a cubin: {problem}") from problem
 
 
 _Row = tuple[int, str, int]
@@ -143,7 +143,7 @@ class _Elf:
 
     def __init__(self, data: bytes) -> None:
         if data[:6] != b"\x7fELF\x02\x01":
-            raise ValueError("no cubin: no 64-bit ELF file")
+            raise ValueError("not a cubin: not a 64-bit ELF file")
         self._data = data
         (start,) = struct.unpack_from("<Q", data, 40)
         size, count, names = struct.unpack_from("<HHH", data, 58)

@@ -1,8 +1,7 @@
-"""Whether a module is well formed: names, labels, operand counts, predicates and widths (PTX ISA 9.0, 4
-to 7, 9).
+"""Check that a module is well formed: names, labels, operand counts, predicates and widths (PTX ISA 9.0, 4 to 7, 9).
 
-Runs on the input, and between passes, so that the first wrong state is found where it arises. What ptxas alone can
-judge (which types an opcode takes, which opcodes a target has) is left to it.
+The check runs on the input and between passes, so that the first wrong state is found where it arises. What only
+ptxas can judge (which types an opcode takes, which forms of it a target has) is left to ptxas.
 """
 
 from __future__ import annotations
@@ -61,13 +60,13 @@ def verify(
 ) -> None:
     """Raise a `PtxError` that names the first thing in ``module`` that is wrong.
 
-    ``source`` is the text that it was parsed from, or only the name of it: then errors quote the module as it would
-    print. Names in ``undeclared`` pass without a declaration: functions that the module's consumer provides. ``before``
-    is a module that passes: where all is the same around its functions, those that ``module`` shares with it pass too.
+    ``source`` is the text that it was parsed from, or only the name of the text: then errors quote the module as it
+    prints. Names in ``undeclared`` need no declaration: the module's consumer provides these functions. ``before``
+    is a module that passes: if all is the same around its functions, those that ``module`` shares with it pass too.
 
     CCC006: a register, label, function or variable that is not declared; CCC007: one that is declared
     twice; CCC008: a wrong number of operands, a predicate where none is allowed or vice versa, a
-    register of the wrong width, an instruction that is younger than the module's ``.version`` or ``.target``;
+    register of the wrong width, an instruction that is newer than the module's ``.version`` or ``.target``;
     CCC009: scopes that do not close.
     """
     if isinstance(source, str):
@@ -85,7 +84,7 @@ def verify(
 
 
 def _around_functions(module: Module) -> list[Item | str]:
-    """What functions of a module may refer to."""
+    """What the functions of a module may refer to: its items, with functions as their names."""
     return [item.name if isinstance(item, Function) else item for item in module.items]
 
 
@@ -119,9 +118,9 @@ class _Scope:
 
 
 class _Verifier:
-    """The walk over one function's body; ``scopes`` holds the open scopes, that of the module's registers first.
+    """The walk over one function's body; ``scopes`` holds the open scopes, with that of the module's registers first.
 
-    ``forms`` are the opcodes, with their numbers of operands, that were found to exist.
+    ``forms`` holds the opcodes, each with a number of operands, that have passed `_form`.
     """
 
     def __init__(
@@ -246,7 +245,7 @@ class _Verifier:
         kind = "special register" if register.name.partition(".")[0] in SPECIAL_TYPES else "register"
         raise self._fail(
             "CCC006", f"undeclared {kind} `{register.name}`",
-            help="declare it by a `.reg` earlier in this scope or in an enclosing one",
+            help="declare it with a `.reg` earlier in this scope or in an enclosing one",
         )  # fmt: skip
 
     def _symbol(self, name: str) -> None:
@@ -280,7 +279,7 @@ class _Verifier:
             raise self._fail("CCC006", "no `.branchtargets` with this label")
 
     def _form(self, instruction: Instruction) -> None:
-        """An opcode that the module's language has, with a number of operands that it takes."""
+        """Check that the module's language has the opcode and that it takes this number of operands."""
         count = operand_count(instruction.opcode)
         given = len(instruction.operands)
         if count is not None and (given < count[0] or (count[1] is not None and given > count[1])):
@@ -332,7 +331,7 @@ class _Verifier:
             case Vector(elements) if instruction.base == "mov":
                 self._packing(instruction, elements, role, type_)
             case Vector(elements) | Group(elements) | TextureAddress(elements):
-                # ptxas asks for the same width only: an `.f32` register may be among those of a `.v4.u32`.
+                # ptxas checks only the width: an `.f32` register may be among those of a `.v4.u32`.
                 if isinstance(operand, Vector) and type_ not in (None, "pred"):
                     type_ = f"b{width(type_)}"
                 for element in elements:
@@ -346,7 +345,7 @@ class _Verifier:
             raise self._fail("CCC008", f"`.{declared}` register `{base.name}` cannot hold an address")
 
     def _alike(self, elements: tuple[Operand, ...]) -> None:
-        """The elements of a vector have one width."""
+        """Check that the elements of a vector have the same width."""
         registers = [element for element in elements if isinstance(element, Register)]
         widths = {width(self._type(register)): register.name for register in registers}
         if len(widths) > 1:
@@ -356,7 +355,7 @@ class _Verifier:
     def _packing(
         self, instruction: Instruction, elements: tuple[Operand, ...], role: Role, type_: str | None
     ) -> None:
-        """The elements of a ``mov`` that packs or unpacks fill its type together; ``mov.v4``: each has it."""
+        """Check that the elements of a ``mov`` that packs or unpacks fill its type together or, in ``mov.v4``, each."""
         for element in elements:
             self._operand(instruction, element, role, None)
         registers = [element for element in elements if isinstance(element, Register)]
@@ -371,7 +370,7 @@ class _Verifier:
         if type_ is None or declared == type_:
             return
         vector, dot, element = declared.partition(".")
-        if dot and vector in instruction.parts:  # all of a vector: `mov.v4.u32 v, %tid;`
+        if dot and vector in instruction.parts:  # the whole vector: `mov.v4.u32 v, %tid;`
             declared = element
         why = _misfit(type_, declared, facts(instruction).wider)
         if why:
@@ -380,9 +379,7 @@ class _Verifier:
 
 @cache
 def _misfit(type_: str, declared: str, wider: bool) -> str:
-    """Why a register that is ``declared`` cannot be where ``type_`` belongs, with a gap for the register; empty where
-    it can.
-    """
+    """Why a ``declared`` register cannot be used as a ``type_``, with a gap for the register; empty if it can."""
     pair = {type_, declared}
     numbers = not pair.isdisjoint(_FLOATS) and any(map(_is_integer, pair))
     if numbers or (type_ == "pred") != (declared == "pred"):

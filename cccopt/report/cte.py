@@ -128,11 +128,13 @@ def _legend(table: CteTable) -> Iterator[str]:
         yield f"percentage of the {rate} (bytes read plus bytes written) that a copy of {copied} reached on this GPU"
         yield "in this run."
     else:
-        yield f"Size {sizes}. No times here: the gains are of warp instructions."
+        yield f"Size {sizes}. No times here: gains are ratios of warp instructions."
     sources = " or ".join(sorted({row.counted.source for row in rows if row.counted is not None}))
     marks = "; e: emulator, size small; s: ncu, size small" if table.copy is not None else ""
     yield f"active/on: warp efficiency with and without predicated-off lanes: {sources or 'not counted'}{marks}."
-    yield f"over 1-D: {ONE_PER_LANE}'s time over the build's; over sub-warp: that of the best width. * no policy."
+    cost = "time" if table.copy is not None else "warp instructions"
+    yield f"over 1-D: {cost} of {ONE_PER_LANE}, divided by the build's; over sub-warp: the same with the best width."
+    yield "*: not a policy, but a form for whole kernels, a library or a build with other headers."
     yield "regs: per thread (+bytes spilled); shared: static bytes per block; both of the kernel that takes"
     yield "most of the run."
     yield "Took: " + ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in table.seconds) + "."

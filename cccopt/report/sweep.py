@@ -26,9 +26,8 @@ def print_sweep(table: Table, points: Sequence[SweepPoint], console: Console) ->
     console.print(grid(points, _efficiency))
     if timed:
         noise = max(point.noise or 0.0 for point in points)
-        console.print(
-            Text(f"Medians of CUDA events, builds by turns; they vary by {100 * noise:.1f} % at most.", "dim")
-        )
+        said = f"Medians of times by CUDA events, the builds taking turns; repeats vary by at most {100 * noise:.1f} %."
+        console.print(Text(said, "dim"))
     console.print(Text("N: multiply-adds in the path. k: lanes of 32 that take it, on average.", style="dim"))
     for row in table.samples[0].rows:
         if row.void or row.uncounted:

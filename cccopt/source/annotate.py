@@ -293,7 +293,7 @@ def _no_room(region: MarkedPiece) -> Diagnostic:
         "CCC043",
         f"annotations are nested more than {_DEEPEST} deep",
         region.place,
-        why="each path has a stack in shared memory, and so many do not fit into it",
+        why="each path needs a stack, and no block has room for the stacks of so many",
         help="mark fewer of them",
     )
 

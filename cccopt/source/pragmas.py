@@ -219,7 +219,7 @@ _PARSERS: dict[str, Callable[[Clauses, _Word, Place], Clauses]] = {
     "inlane": _in_lane,
     **dict.fromkeys(_MODES, _mode),
 }
-_OUTER_LOOP = "write it on the `#pragma ccc for` of the outer loop"
+_OUTER_LOOP = "write it on the `#pragma ccc for` of the outer loop, or on the kernel's `#pragma ccc grid`"
 _ON_THE_PATH = "write it on the path's own pragma"
 _ELSEWHERE = {
     "block": ("the block size is the kernel's, not the path's", _OUTER_LOOP),
@@ -227,7 +227,7 @@ _ELSEWHERE = {
     "inlane": ("it is the form of a whole loop", _OUTER_LOOP),
     "collect": ("it chooses among several paths", f"{_OUTER_LOOP}, or on a `#pragma ccc switch`"),
     "chunk": (
-        "it counts the iterations of a task",
+        "it says how many inner iterations a task runs between two votes",
         "write it on a `#pragma ccc while`, `for variable` or `recursive`",
     ),
     "hoist": ("it applies to the loads at the head of a path", _ON_THE_PATH),

@@ -26,8 +26,8 @@ WHEEL = "wheel"
 _WHEELS = "site-packages"
 _OURSELVES = "it is a link to ccc-nvcc"
 _INSTALL = (
-    "install one with `pip install 'cccopt[cu13]'`, or put a CUDA 12 or 13 toolkit's nvcc on PATH,"
-    " or set CCC_NVCC to it"
+    "install one with `pip install 'cccopt[cu13]'`, or put the nvcc of a CUDA 13 toolkit on PATH,"
+    " or name it in CCC_NVCC"
 )
 
 

@@ -20,7 +20,7 @@ def check_work(source: Path, work: Path) -> None:
     """Raise CccError (CCC116) for a work folder that cannot be one: its builds are removed and made again."""
     here, root = work.resolve(), source.resolve()
     if any(character.isspace() for character in str(here)):
-        why = f"NVCC_APPEND_FLAGS, which passes options on, separates words by blanks, but `{here}` holds one"
+        why = f"options are passed in NVCC_APPEND_FLAGS, which is split at spaces, but `{here}` contains some"
     elif here == root or root.is_relative_to(here):
         why = f"`{here}` is the source folder or contains it"
     elif here.exists() and not here.is_dir():
@@ -30,7 +30,7 @@ def check_work(source: Path, work: Path) -> None:
     else:
         return
     help = "name another --work: a new folder, or one of an earlier `cccopt tune`"
-    raise CccError(error("CCC116", "the builds cannot be made there", why=why, help=help))
+    raise CccError(error("CCC116", "the work folder of `cccopt tune` cannot be used", why=why, help=help))
 
 
 def check_compared(source: Path, name: str) -> None:

@@ -237,14 +237,14 @@ class Tuner:
 
     def _incomparable(self, why: str) -> CccError:
         names = ", ".join(f"`{name}`" for name in self.task.outputs)
-        return CccError(error("CCC116", f"results cannot be compared by {names}", why=why))
+        return CccError(error("CCC116", f"results cannot be compared using {names}", why=why))
 
     def _judged(self, stage: str, builds: Iterable[str]) -> Runs:
         """The runs of the builds that are right; those that are not are left out."""
         runs = self.state.runs[stage]
         outputs = {run.outputs for run in runs[PLAIN]}
         if len(outputs) > 1:
-            raise self._incomparable("runs of the plain build differ in it")
+            raise self._incomparable("runs of the plain build write different contents")
         right = {}
         for build in builds:
             failed = [run for run in runs[build] if run.status]
@@ -271,7 +271,7 @@ class Tuner:
         self._turns("confirmed", [PLAIN, DECIDED])
         fresh = self._judged("confirmed", [PLAIN, DECIDED])
         if why := self.left_out.get(DECIDED):
-            raise CccError(error("CCC116", "the build with decisions gives wrong results", why=why))
+            raise CccError(error("CCC116", "the build with decisions did not pass", why=why))
         gains = {k: _gains(k, fresh, [DECIDED])[DECIDED] for k in best.keys() & _timed(fresh)}
         return {kernel: gain for kernel, gain in gains.items() if gain.is_gain and best[kernel] != PLAIN}
 

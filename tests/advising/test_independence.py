@@ -44,7 +44,7 @@ def test_all_outputs_say_what_is_known(
     assert main(["advise", "rows.cu", "--all", "--json", "out.json", "--sarif", "out.sarif"]) == 0
     text = capsys.readouterr().out
     assert "Open for rows.cu:4:3: proven if `y` does not overlap `row`." in text
-    assert "Proven for rows.cu:7:5: no two inner iterations access the same memory location." in text
+    assert "Proven for rows.cu:7:5: no inner iteration writes to memory that another one accesses." in text
     assert "Contradicted for rows.cu:13:3: all iterations of a thread access the same location:" in text
     assert "rows.cu:17:5 stores: sum[0] += own;" in text
     assert "rows.cu:17:5 loads: sum[0] += own;" in text
@@ -106,7 +106,7 @@ def test_words() -> None:
 
 def test_the_page_says_it_beside_the_promise() -> None:
     pragma = SuggestedPragma(
-        "#pragma ccc for", "a.cu", 7, "any order", "proven: no two iterations access the same memory location"
+        "#pragma ccc for", "a.cu", 7, "any order", "proven: no iteration writes to memory that another one accesses"
     )
     shown = advice([Suggestion("k", "2x", True, (pragma,))], "k")
-    assert "proven: no two iterations access the same memory location" in str(shown)
+    assert "proven: no iteration writes to memory that another one accesses" in str(shown)

@@ -108,7 +108,7 @@ TEXT = (
         SAME,
     ),
     Mode(
-        "dependencies beside an object; debug information of the host; names with blanks and letters",
+        "dependencies beside an object; debug information of the host; names with spaces and non-ASCII letters",
         (
             "-c -objtemp -g -lineinfo -MD -MP -MT 'one target' -MF 'out/an öbject.d'"
             " 'a folder/kernel näh 1.cu' -o 'out/an öbject.o'",

@@ -159,7 +159,7 @@ def test_a_layout_is_read_as_it_was_written() -> None:
 
 @pytest.mark.parametrize("text", [b"", b"nonsense", as_bytes(LAYOUT)[:-20]])
 def test_what_is_no_layout_is_told(text: bytes) -> None:
-    with pytest.raises(ValueError, match="no layout of counters"):
+    with pytest.raises(ValueError, match="not a layout of counters"):
         of_bytes(text)
 
 

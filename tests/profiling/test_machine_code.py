@@ -82,7 +82,7 @@ def test_machine_instructions_get_the_counts_of_the_ptx(folder: Path) -> None:
 
 
 def test_other_files_are_refused() -> None:
-    with pytest.raises(ValueError, match="no cubin"):
+    with pytest.raises(ValueError, match="not a cubin"):
         machine_code(b"\x7fELF")
-    with pytest.raises(ValueError, match="no cubin"):
+    with pytest.raises(ValueError, match="not a cubin"):
         machine_code(b"\x7fELF\x02\x01" + bytes(80))

@@ -46,7 +46,7 @@ def test_a_work_folder_is_new_empty_or_ours(tmp_path: Path) -> None:
         (tmp_path, "is the source folder or contains it"),
         (source / "full", "are not from `cccopt tune`"),
         (source / "full/file", "is not a folder"),
-        (tmp_path / "link/work", "separates words by blanks"),
+        (tmp_path / "link/work", "which is split at spaces"),
     ):
         with pytest.raises(CccError, match=f"CCC116[^$]*{why}"):
             check_work(source, work)

@@ -145,8 +145,11 @@ class _Judge:
         for a, b in (*((a, b) for a in writers for b in loads), *combinations_with_replacement(writers, 2)):
             if (a.update and a.update == b.update) or self._agree(a, b):
                 continue
-            if self.memory.may_clash(self.memory.access(a.index), self.memory.access(b.index)):
+            if self._may_clash(a, b):
                 yield a, b
+
+    def _may_clash(self, a: Access, b: Access) -> bool:
+        return self.memory.may_clash(self.memory.access(a.index), self.memory.access(b.index))
 
     def _agree(self, a: Access, b: Access) -> bool:
         """Whether both store one and the same value, whatever iteration comes there."""
@@ -305,10 +308,17 @@ class _Judge:
         return "iterations may access the same location here"
 
     def _proven(self, accesses: Sequence[Access]) -> str:
-        words = {Kind.FOR_VARIABLE: "inner iterations", Kind.GRID: "threads"}
-        atomics = any(access.update for access in accesses)
-        but = ", except by atomics whose order makes no difference" if atomics else ""
-        return f"no two {words.get(self.kind, 'iterations')} access the same memory location{but}"
+        words = {Kind.FOR_VARIABLE: "inner iteration", Kind.GRID: "thread"}
+        writers = [access for access in accesses if access.writes]
+        exceptions = []
+        if any(access.update for access in accesses):
+            exceptions.append("by atomics whose order makes no difference")
+        if any(
+            self._agree(a, b) for a, b in combinations_with_replacement(writers, 2) if self._may_clash(a, b)
+        ):
+            exceptions.append("to store the same value")
+        but = f", except {' or '.join(exceptions)}" if exceptions else ""
+        return f"no {words.get(self.kind, 'iteration')} writes to memory that another one accesses{but}"
 
     def _named(self, indices: Collection[int]) -> tuple[NamedAccess, ...]:
         """Accesses in words, those that write first, and each line once."""

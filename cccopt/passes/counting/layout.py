@@ -189,7 +189,7 @@ def of_bytes(text: bytes) -> Layout:
             tuple(map(str, data["recursive"])),
         )
     except (zlib.error, ValueError, KeyError, TypeError, IndexError) as problem:
-        raise ValueError(f"no layout of counters: {problem}") from problem
+        raise ValueError(f"not a layout of counters: {problem}") from problem
 
 
 def _function(f: FunctionLayout) -> dict[str, Any]:
