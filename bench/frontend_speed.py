@@ -2,7 +2,7 @@
 
 Modules from 10 kB to 20 MB repeat the kernels of the samples, as nvcc compiles them, under new names. Each module goes
 through a process of its own: parse, print, split (`split_module`), and the peak memory that they take over the text.
-Both ways of parsing are measured where lark-cython is installed. Then whole commands, nvcc and ccc-nvcc by turns, on
+Both ways of parsing are measured where lark-cython is installed. Then whole commands, nvcc and ccc-nvcc in turn, on
 CUDA sources of 15,000 to 20,000 lines of PTX: one annotated kernel among large ones, and one that is large itself (no
 bar: a rewritten kernel holds its code more than twice, and ptxas takes far longer for that). What ptxas takes longer
 counts into the bar, and is told apart.

@@ -1,6 +1,6 @@
 """What counting costs: the times of kernels, plain, in the instrumented program uncounted, counted, and sampled.
 
-These are run by turns, all of them with the agent in the process, which takes the kernels' times from CUPTI.
+They take turns, all of them with the agent in the process, which takes the kernels' times from CUPTI.
 Without CUPTI they are what the recipe finds in the program's output.
 """
 

@@ -3,7 +3,7 @@
 FOLDER is that of `python -m bench.real --build-only --out FOLDER`. Each program is built, without our pragmas, with its
 candidates marked and counted, and run; the suggestions that are predicted to pay off or are worth measuring are written
 into a fresh copy of the source. That copy is counted, too, and built twice: `advised` by `auto`, with these counts as a
-profile, and `applied` by `always`. `python -m bench.real --run FOLDER --json RESULTS` runs both by turns with the
+profile, and `applied` by `always`. `python -m bench.real --run FOLDER --json RESULTS` runs both in turn with the
 others, and `python -m bench.real.advised --table RESULTS` compares them with the annotations written by hand.
 """
 

@@ -2,7 +2,8 @@
 
 Each program is built by nvcc and with its candidates counted, and run; the counts are the profile of `--ccc-find`.
 Where that rewrites a kernel, the program is built with and without it once more, with `-fmad=false`: results must then
-be equal bit by bit if all runs of the plain program agree. Times are of the kernels' launches, runs by turns.
+be equal bit by bit if all runs of the plain program agree. Times are those of the kernels' launches; the builds take
+turns.
 
 OUT/NAME/plain, found              the builds that are timed
 OUT/NAME/plain-exact, found-exact  those with `-fmad=false`

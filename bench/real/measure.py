@@ -1,4 +1,4 @@
-"""Runs of a program's builds, by turns, and whether their results agree.
+"""Runs of a program's builds, taking turns, and whether their results agree.
 
 The time of a kernel is what the program prints of it. Where it prints none, the kernel's launches are timed as `cccopt
 profile` does. Where that cannot be done either, the time is that of the whole process, start of the device included:
@@ -157,8 +157,8 @@ def measure(
     rounds: int,
     limit: float = LIMIT,
 ) -> dict[str, Measured]:
-    """Run the builds, taking turns, so that what changes meanwhile on the machine meets all of them; `plain` is one. A build
-    that has taken longer than ``limit`` seconds is not run again. ``kernels`` are those whose times are asked for.
+    """Run the builds, `plain` among them, taking turns: what changes on the machine meanwhile affects all of them. A
+    build that has taken longer than ``limit`` seconds is not run again. ``kernels`` are those whose times are wanted.
     """
     runs: dict[str, list[Run]] = {variant: [] for variant in folders}
     for _ in range(rounds):

@@ -48,8 +48,8 @@ def make_profile(task: Task) -> None:
 
 
 def take_times(task: Task, rounds: int, limit: float) -> str:
-    """Run the builds, taking turns, and keep the nanoseconds by build, kernel and round; returns what went wrong. Builds in
-    which nothing is rewritten are the plain one, and do not run.
+    """Run the builds, taking turns, and keep the nanoseconds by build, kernel and round; return what went wrong.
+    Builds in which nothing is rewritten are the plain one, and do not run.
     """
     built = task.built
     variants = [
