@@ -1,7 +1,7 @@
-"""Pragmas written into source files: a line above what each names, and nothing else changed.
+"""Pragmas written into source files, each on a line above what it names; nothing else changes.
 
-Where the statement does not begin its line (``} else if``), the line is parted there. Comments, blanks, line ends and
-bytes that are no UTF-8 stay as they are.
+If the statement does not begin its line (``} else if``), the line is split there. Comments, blanks, line ends and bytes
+that are not UTF-8 stay as they are.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _WORDS = {
 
 
 def with_pragmas(pragmas: Iterable[Pragma]) -> dict[str, tuple[str, str]]:
-    """By file, its text as it is and with the pragmas.
+    """For each file, its text without and with the pragmas.
 
-    A statement gets the first of several, for the largest of their blocks. Raises CccError for files that cannot be
-    read (CCC086), and with all pragmas that have no line of their own (CCC118).
+    If a statement has several pragmas, it gets the first of them, with a block as large as all of them need. Raises
+    CccError for files that cannot be read (CCC086) and for pragmas that have no line of their own (CCC118).
     """
     by_file: dict[str, list[Pragma]] = defaultdict(list)
     first: dict[tuple[str, Position, bool], Pragma] = {}
@@ -59,7 +59,7 @@ def with_pragmas(pragmas: Iterable[Pragma]) -> dict[str, tuple[str, str]]:
 
 
 def patch(texts: Mapping[str, tuple[str, str]]) -> str:
-    """A unified diff, as `patch -p0` takes it."""
+    """A unified diff that `patch -p0` accepts."""
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
         for file, (before, after) in texts.items()
@@ -75,7 +75,7 @@ def apply(texts: Mapping[str, tuple[str, str]]) -> None:
 
 
 def _start(text: str, code: Code, pragma: Pragma) -> int | None:
-    """The offset of what a pragma names; None where the text has something else there: a macro's use."""
+    """The offset of what a pragma names; None if the text has something else there, namely the use of a macro."""
     offset = SourceText(pragma.place.file, text).offset(pragma.place.position)
     index = next((i for i, t in enumerate(code.tokens) if t.start == offset), None)
     if index is None:
@@ -88,7 +88,7 @@ def _start(text: str, code: Code, pragma: Pragma) -> int | None:
 
 
 def _switch_around(code: Code, case: int) -> int | None:
-    """The offset of the ``switch`` whose case has a label at a code token."""
+    """The offset of the ``switch`` that the label at the code token ``case`` belongs to."""
     heads = [i for i in range(case) if code.text(i) == "switch"]
     return next((code.tokens[i].start for i in reversed(heads) if code.statement_end(i) > case), None)
 

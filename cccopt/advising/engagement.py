@@ -1,4 +1,4 @@
-"""Where Collaborative Task Engagement fits as well as pragmas: one task per row, with fine tasks of its own.
+"""Loops for which Collaborative Task Engagement fits as well as pragmas: one task per row, with fine tasks of its own.
 
         float sum = 0;
         for (int k = row[v]; k < row[v + 1]; ++k) sum += value[k] * x[column[k]];
@@ -6,8 +6,8 @@
         sum = cte::for_each_index<BLOCK, cte::disjoint>(
             row[v], row[v + 1], [=](int k) { return value[k] * x[column[k]]; }, cte::plus{}, sum);
 
-The body becomes a function that any lane may call, so that it may use parameters of the kernel and its own variables
-alone. What is not surely of this shape by its text gets no such advice.
+The body becomes a function that any lane may call, so it may use only the kernel's parameters and its own variables.
+Code that does not clearly have this shape gets no such advice.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class _Head:
 
 
 def engagement(outer: Place, loop: Place) -> str:
-    """The call to write in place of ``loop``, the only one in ``outer`` (a loop over tasks, or the name of a kernel);
-    empty where it is not surely of the shape.
+    """The call to write in place of ``loop``, the only loop in ``outer`` (a loop over tasks, or the name of a kernel);
+    empty if it does not clearly have the shape.
     """
     if loop.file != outer.file:
         return ""
@@ -67,7 +67,7 @@ class _Loop:
         self.parameters = {p.name for p in parameters_around(code, self.start)}
 
     def call(self) -> str:
-        """The call, empty where there is none."""
+        """The call; empty if there is none."""
         head = self._head()
         if head is None or not self._is_alone() or not self._is_uneven(head):
             return ""
@@ -92,7 +92,7 @@ class _Loop:
     # --- the shape ---
 
     def _head(self) -> _Head | None:
-        """The head of a loop over a range, in which nothing is left out or added."""
+        """The head of a loop over a range; None if it is not exactly of the form of `_Head`."""
         code, parts = self.code, [self.start + 2]
         for i in range(self.start + 2, self.body - 1):
             if code.text(i) == ";":
@@ -116,7 +116,7 @@ class _Loop:
         return _Head(" ".join(kinds), name, *ends)
 
     def _is_alone(self) -> bool:
-        """Whether it is the only loop around which there is no other statement than the loop over tasks."""
+        """Whether it is the only loop and is in no statement other than the loop over tasks."""
         code = self.code
         loops = [i for i in range(self.around[0] + 1, self.around[1]) if code.text(i) in _LOOPS]
         opening = next((i for i in range(self.start - 1, self.around[0], -1) if self._opens(i)), None)
@@ -133,7 +133,7 @@ class _Loop:
         return any("[" in bound or "[" in self._initial(bound) for bound in (head.begin, head.end))
 
     def _initial(self, name: str) -> str:
-        """What a local variable is declared with: ``int first = row[v], last = row[v + 1];``"""
+        """The initializer of a local variable: ``int first = row[v], last = row[v + 1];``"""
         code = self.code
         for i in range(self.start - 1, self.around[0], -1):
             if code.text(i) == name and code.text(i + 1) == "=":
@@ -152,7 +152,7 @@ class _Loop:
         return sums and plain and "++" not in words and "--" not in words and code.text(first) not in words
 
     def _number(self, name: str) -> str | None:
-        """The type of a variable that is declared in the text of the loop over tasks before: a plain number."""
+        """The type of a variable that the loop over tasks declares before this loop, if it is a plain number."""
         code = self.code
         for i in range(self.start - 1, self.around[0], -1):
             if code.text(i) == name and code.text(i + 1) in ("=", "{") and code.text(i - 1) in _NUMBERS:
@@ -176,7 +176,7 @@ class _Loop:
         return True
 
     def _declared(self, first: int, last: int) -> set[str]:
-        """The variables that the body declares, as plain numbers."""
+        """The variables that the body declares as plain numbers."""
         code = self.code
         return {
             code.text(i)
@@ -185,11 +185,11 @@ class _Loop:
         }
 
     def _keeps_own(self, first: int, last: int) -> bool:
-        """Whether the body sets no parameter: a copy of it would not be the kernel's."""
+        """Whether the body sets no parameter: the function would set only its own copy."""
         return not any(self._assigns(first, last, name) for name in self.parameters)
 
     def _assigns(self, first: int, last: int, name: str) -> bool:
-        """Whether the code sets a variable, by ``=``, ``+=``, ``++`` and the like."""
+        """Whether the code sets a variable with ``=``, ``+=``, ``++`` or a similar operator."""
         code = self.code
         for i in range(first, last):
             if code.text(i) != name:

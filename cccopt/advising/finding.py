@@ -1,8 +1,7 @@
-"""What `ccc-nvcc --ccc-find` writes into a text before it is compiled: pragmas for the in-lane form. Lanes then keep
-their own iterations in order, so that nobody has to promise anything.
+"""What `ccc-nvcc --ccc-find` writes into a text before it is compiled: pragmas for the in-lane form.
 
-The counts of a run tell where the pragmas go, as they do for `cccopt advise`. Functions that hold a pragma stay as they
-are.
+Lanes then keep their own iterations in order, so nobody has to promise anything. As for `cccopt advise`, the counts of
+a run show where the pragmas go. Functions that already hold a pragma stay as they are.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from cccopt.text import Place
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A ``text`` with pragmas, the ``profile`` of all its regions, and what is to be said; the text as it was where
-    nothing is worth it.
+    """A ``text`` with pragmas, the ``profile`` of all its regions, and ``remarks``; the text is unchanged if nothing is
+    worth rewriting.
     """
 
     text: str
@@ -34,15 +33,15 @@ class Found:
 
 
 def found_in(text: str, name: str, run: RunFile, profile: RunProfile) -> Found:
-    """What pays in ``text``, the file ``name`` as nvcc preprocesses it, by a run of the program that it was when its
-    candidates were counted. ``profile`` is that of the text's own annotations.
+    """What pays off in ``text`` (the file ``name``, as preprocessed by nvcc), according to a run of the program that
+    counted its candidates. ``profile`` is that of the text's own annotations.
 
-    Raises ValueError where the run is damaged.
+    Raises ValueError if the run is damaged.
     """
     of_file = [a for a in advise_on_run(run, only_in_lane=True) if _is_file(a.unit, name)]
     if not of_file:
         return Found(text, profile, (_unknown(name),))
-    # Of a `switch`, each case is a region, and all of them have one pragma: none can be written by their numbers.
+    # Each case of a `switch` is a region, but they share one pragma, which cannot be written by their numbers.
     advices = [a for a in of_file if a.pays and len(_regions(a)) == len(a.pragmas)]
     candidates = _candidates(text, name)
     numbers = {region.id: index for index, region in enumerate(candidates)}
@@ -71,7 +70,7 @@ def found_in(text: str, name: str, run: RunFile, profile: RunProfile) -> Found:
 
 
 def _added(text: str, new: str, name: str) -> list[int]:
-    """The numbers of the regions that ``new`` has beside those of ``text``."""
+    """The numbers of the regions that ``new`` has in addition to those of ``text``."""
     own = {region.place for region in annotate(text, name, keep_going=True).regions}
     return [region.id for region in annotate(new, name, keep_going=True).regions if region.place not in own]
 
@@ -81,12 +80,12 @@ def _clauses(pragma: Pragma) -> str:
 
 
 def _candidates(text: str, name: str) -> list[MarkedPiece]:
-    """The region of each pragma that `with_candidates` writes, in order; of a ``switch`` its first case's."""
+    """The region of each pragma that `with_candidates` writes, in order; for a ``switch``, that of its first case."""
     return [r for r in annotated_with_candidates(text, name).regions if r.group in (0, r.id)]
 
 
 def _regions(advice: Advice) -> Sequence[int]:
-    """The candidates of an advice, one for each of its pragmas."""
+    """The candidates of ``advice``, one for each of its pragmas."""
     assert advice.best is not None
     return [number for number, _ in advice.best.selection.kinds]
 
@@ -96,8 +95,8 @@ def _is_file(unit: str, name: str) -> bool:
 
 
 def _changed(advice: Advice, run: RunFile, places: Mapping[int, Place]) -> Iterator[str]:
-    """The files with its pragmas that are not what was counted: of another hash, or with candidates elsewhere, as
-    where pragmas came before them.
+    """The files with its pragmas that are no longer what was counted: their hashes differ, or candidates have moved,
+    for example because pragmas were inserted before them.
     """
     for file, source in on_disk({pragma.place.file for pragma in advice.pragmas}).items():
         if source.digest not in (_counted(file, run) or {source.digest}):
@@ -113,7 +112,7 @@ def _is_place(now: Place, then: Place) -> bool:
 
 
 def _counted(file: str, run: RunFile) -> set[str]:
-    """The hashes of a file in a run; of all files of this name where the program was counted in another folder."""
+    """The hashes of a file in a run; those of all files of this name if the program was counted in another folder."""
     own = {digest for name, digest in run.sources.items() if _is_file(name, file)}
     return own or {
         digest for name, digest in run.sources.items() if os.path.basename(name) == os.path.basename(file)

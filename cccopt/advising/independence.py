@@ -1,4 +1,4 @@
-"""What is known of what a suggestion asks the user to vouch for (`cccopt.ccc.legality.independence`)."""
+"""What is known about the promises that a suggestion asks the user to make (`cccopt.ccc.legality.independence`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ORDER = (State.CONTRADICTED, State.OPEN, State.PROVEN)
 
 
 def judgement_of(view: View, annotation: Annotation, kind: Kind) -> Judgement:
-    """What is known of a candidate if its pragma is ``kind``, of all its copies together."""
+    """What is known about a candidate with the pragma ``kind``, for all its copies together."""
     parameters = _parameters(view.annotations, annotation.place)
     if len(parameters) != len(view.function.parameters):
         parameters = ()
@@ -36,7 +36,7 @@ def judgement_of(view: View, annotation: Annotation, kind: Kind) -> Judgement:
 
 
 def _together(found: Iterable[Judgement]) -> Judgement:
-    """One judgement of several copies of a loop: the worst, with the conditions of all that have some."""
+    """One judgement for several copies of a loop: the worst one; if it has conditions, with those of all copies."""
     ordered = sorted(found, key=lambda j: (_ORDER.index(j.state), bool(j.conditions)))
     worst = ordered[0]
     if not worst.conditions:
@@ -46,7 +46,7 @@ def _together(found: Iterable[Judgement]) -> Judgement:
 
 
 def _parameters(annotations: Mapping[int, Annotation], place: Place | None) -> tuple[Parameter, ...]:
-    """The parameters of the kernel in the source; none where it is not found there."""
+    """The parameters of the kernel in the source; none if it is not found there."""
     kernel = next((a.place for a in annotations.values() if a.kind is Kind.GRID), None)
     at = kernel or place
     if at is None:

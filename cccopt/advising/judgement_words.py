@@ -1,4 +1,4 @@
-"""What is known of independence, in words and as data."""
+"""What is known about independence, in words and as data."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ _SUMS = "atomics add floating-point numbers in a different order, which changes 
 
 
 def in_words(judgement: Judgement) -> str:
-    """One sentence, without its end: ``open: proven if `in` and `out` do not overlap``."""
+    """One sentence without its period: ``open: proven if `in` and `out` do not overlap``."""
     return "; ".join((f"{judgement.state}: {_why(judgement)}", *_more(judgement)))
 
 
 def lines_of(judgement: Judgement, place: Place | None) -> Sequence[str]:
-    """Lines for a terminal, the accesses each on its own; ``place`` says which loop it is about, if there are
-    several.
-    """
+    """Lines for a terminal, with each access on a line of its own; ``place`` names the loop if there are several."""
     words = str(judgement.state).capitalize()
     where = f" for {place}" if place is not None else ""
     told = [f"  {_said(access)}" for access in judgement.accesses]
@@ -61,7 +59,7 @@ def _why(judgement: Judgement) -> str:
 
 
 def _more(judgement: Judgement) -> list[str]:
-    """What is to be said after that."""
+    """What follows the reason: how to check the promise, and that sums are reordered."""
     overlaps = any("does not overlap" in condition for condition in judgement.conditions)
     checked = [_RESTRICT if overlaps else _CHECK] if judgement.state is State.OPEN else []
     return [*checked, *([_SUMS] if judgement.sums else [])]

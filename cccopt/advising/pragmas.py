@@ -1,4 +1,4 @@
-"""The pragmas of a suggestion, as they are to be written."""
+"""The pragmas of a suggestion, in the form in which they are written."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from cccopt.text import Place
 
 @dataclass(frozen=True, slots=True)
 class Pragma:
-    """``#pragma ccc KIND``, to be written above what is at ``place``; ``sums`` are what its clause `reduce` names,
-    ``in_lane`` is the clause `inlane`, ``block`` what the clause of that name says.
+    """``#pragma ccc KIND``, to be written above what is at ``place``. ``sums`` are the variables in its clause
+    `reduce`, ``in_lane`` says whether it has the clause `inlane`, and ``block`` is the argument of the clause `block`.
     """
 
     kind: Kind
@@ -39,8 +39,8 @@ class Pragma:
 def pragmas_of(
     trial: Trial, annotations: Mapping[int, Annotation], block: tuple[int, ...]
 ) -> Iterator[Pragma]:
-    """The pragmas of a trial. That of a ``switch`` is at the label of its first case. Stacks and the loop over blocks
-    are as large as the ``block`` needs, if it is known.
+    """The pragmas of a trial. The one for a ``switch`` is at the label of its first case. If ``block`` is known, stacks
+    and the loop over blocks are sized for it.
     """
     sized = (trial.selection.outer, Kind.GRID) in trial.selection.kinds or any(
         report.shared_bytes for report in trial.reports
@@ -57,7 +57,7 @@ def pragmas_of(
 
 
 def _sums(trial: Trial, annotations: Mapping[int, Annotation]) -> tuple[str, ...]:
-    """The variables of a trial that allows for sums."""
+    """The variables that a trial sums up in any order; none if not all of them are known."""
     if not trial.selection.sums:
         return ()
     named = sums_of(trial.selection.kinds, trial.selection.outer, annotations)
@@ -65,18 +65,18 @@ def _sums(trial: Trial, annotations: Mapping[int, Annotation]) -> tuple[str, ...
 
 
 def can_be_written(trial: Trial, annotations: Mapping[int, Annotation]) -> bool:
-    """Whether the variables are known whose sums it needs."""
+    """Whether the variables whose sums it needs are known."""
     return not trial.selection.sums or bool(_sums(trial, annotations))
 
 
 def common_block(blocks: Collection[tuple[int, ...]]) -> tuple[int, ...]:
-    """The sizes of a block as large as all of these (`largest`), none if no block may be so large."""
+    """The sizes of a block as large as all of these (`largest`); none if no block may be that large."""
     sizes = largest(blocks)
     return sizes if prod(sizes) <= THREADS else ()
 
 
 def with_bounds(module: Module, blocks: Mapping[str, tuple[int, ...]]) -> Module:
-    """The module with kernels that are launched with blocks of these sizes at most."""
+    """The module, with its kernels bounded to blocks of at most these sizes."""
 
     def bounded(item: Item) -> Item:
         if not isinstance(item, Function) or item.name not in blocks:

@@ -1,7 +1,7 @@
-"""Why a kernel cannot be annotated whose only loop is a function that calls itself.
+"""Why a kernel whose only loop is a function that calls itself cannot be annotated.
 
-Before candidates are tried, such a function is put into the kernel that calls it. Where that cannot be, no loop is left
-in the kernel, and nothing to try.
+Before candidates are tried, such a function is inlined into the kernel that calls it. Where that is not possible, the
+kernel has no loop and there is nothing to try.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _KINDS = (Kind.GRID, Kind.RECURSIVE)
 
 
 def refused_recursion(module: Module, kernel: str) -> Trial | None:
-    """The trial of a kernel with the functions that it calls and that call themselves, refused; None where there is
-    none of these. ``module`` has markers of all candidates, and no loop is made yet.
+    """The refused trial of a kernel together with the recursive functions that it calls; None if it calls none.
+    ``module`` has markers of all candidates, and no loops have been made in it yet.
     """
     names = called(module, [kernel])
     alone = Module(tuple(_marked(item) for item in module.items if _is_of(item, names)))
@@ -32,7 +32,7 @@ def refused_recursion(module: Module, kernel: str) -> Trial | None:
         return None
     said: dict[object, Diagnostic] = {}
     for diagnostic in run(alone, Options(Mode.ALWAYS, keep_going=True)).remarks:
-        said.setdefault(diagnostic.place, diagnostic)  # what follows at the same place follows from it
+        said.setdefault(diagnostic.place, diagnostic)  # later messages at the same place follow from it
     return Trial(kernel, Selection(grid, kinds), refused=tuple(said.values()))
 
 
@@ -41,7 +41,7 @@ def _is_of(item: Item, names: set[str]) -> bool:
 
 
 def _marked(item: Item) -> Item:
-    """A function with its markers as a kernel or as a function that calls itself, and no others."""
+    """A function with only its markers as a kernel or as a function that calls itself."""
     if not isinstance(item, Function) or item.body is None:
         return item
     others = [a.region for a in annotations_of(item.body).values() if a.kind not in _KINDS]

@@ -1,4 +1,4 @@
-"""The selections of a kernel's candidates that are worth a trial, by how the candidates lie in each other."""
+"""The selections of a kernel's candidates that are worth a trial, by how the candidates are nested."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Operand, Register, SpecialRegister
 
 _SIZES, _POSITIONS = ("%nctaid", "%ntid"), ("%ctaid", "%tid", "%laneid")
-"""How the special registers begin that say how many threads and blocks there are, and which one it is."""
+"""The prefixes of the special registers that hold the number of threads and blocks, and which one this is."""
 
 _MOST_PATHS = 12
 
 _LITTLE = 0.04
-"""The part of a kernel's issue slots up to which a loop over tasks in it is not tried: nothing in it gains 5 %."""
+"""A loop over tasks with at most this part of its kernel's issue slots is not tried: nothing in it can gain 5 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Pragmas by the numbers of their candidates; ``outer`` is that of the marked loop or kernel. So many of its
-    floating-point ``sums`` may be added up in any order (``reduce(+: ...)``). ``in_lane`` is the clause `inlane`: lanes
-    keep their own iterations in order, so that nothing is promised.
+    """Pragmas by the numbers of their candidates; ``outer`` is that of the marked loop or kernel. ``sums`` is how many
+    of its floating-point sums may be added up in any order (``reduce(+: ...)``). ``in_lane`` is the clause `inlane`:
+    lanes keep their own iterations in order, so nothing is promised.
     """
 
     outer: int
@@ -39,7 +39,7 @@ class Selection:
     in_lane: bool = False
 
     def has(self, kind: Kind) -> bool:
-        """Whether a pragma of this kind is in it."""
+        """Whether it has a pragma of this kind."""
         return any(kind is each for _, each in self.kinds)
 
     @property
@@ -50,8 +50,8 @@ class Selection:
 
 @dataclass(frozen=True)
 class Nest:
-    """How the candidates of a function lie in each other. ``issued`` are its issue slots in a run by statement, none
-    where there was no run.
+    """How the candidates of a function are nested. ``issued`` holds its issue slots in a run, by statement; it is empty
+    without a run.
     """
 
     view: View
@@ -59,7 +59,7 @@ class Nest:
 
     @cached_property
     def verified(self) -> bool:
-        """As `verified`: once is enough for all selections."""
+        """The result of `verified`: one call is enough for all selections."""
         return verified(self.view.module)
 
     @cached_property
@@ -69,7 +69,7 @@ class Nest:
 
     @cached_property
     def loops(self) -> Mapping[int, tuple[Loop, ...]]:
-        """The copies of each candidate that is a loop; those of which nothing is left are absent."""
+        """The copies of each candidate that is a loop; loops of which nothing is left are absent."""
         found = {n: tuple(loops_of(self.view, a)) for n, a in self.annotations.items() if _is_loop(a)}
         return {number: copies for number, copies in found.items() if copies}
 
@@ -83,7 +83,7 @@ class Nest:
         }
 
     def inside(self, loop: int) -> frozenset[int]:
-        """The candidates of which some copy lies in the loop with this number."""
+        """The candidates with a copy in the loop with this number."""
         return frozenset(
             number
             for number, begins in self.blocks.items()
@@ -93,11 +93,11 @@ class Nest:
         )
 
     def loops_around(self, number: int, outer: int) -> frozenset[int]:
-        """The loops inside ``outer`` that hold a candidate."""
+        """The loops inside ``outer`` that contain a candidate."""
         return frozenset(n for n in self.inside(outer) & self.loops.keys() if number in self.inside(n))
 
     def loops_under(self, path: int, outer: int) -> frozenset[int]:
-        """The loops inside ``outer`` into which lanes come through the beginning of a path alone."""
+        """The loops inside ``outer`` that the beginning of a path dominates."""
         dominates = self.view.dominators.dominates
         return frozenset(
             n
@@ -107,7 +107,7 @@ class Nest:
 
     @cached_property
     def shares(self) -> Mapping[int, float]:
-        """The part of the issued slots that each candidate has, what is marked in it included; 1 without a run."""
+        """The part of the issued slots that each candidate has, including what is marked in it; 1 without a run."""
         total = sum(self.issued.values())
         if not total:
             return dict.fromkeys(self.blocks, 1.0)
@@ -115,7 +115,7 @@ class Nest:
         return {number: sum(slots[block] for block in self._code(number)) / total for number in self.blocks}
 
     def _code(self, number: int) -> frozenset[int]:
-        """The blocks of a candidate's copies; of a path those that its beginning dominates."""
+        """The blocks of a candidate's copies; for a path, those that its beginning dominates."""
         if number in self.loops:
             return frozenset[int]().union(*(copy.blocks for copy in self.loops[number]))
         dominates = self.view.dominators.dominates
@@ -124,11 +124,11 @@ class Nest:
 
     @cached_property
     def _sizes(self) -> frozenset[str]:
-        """The registers that depend on the number of threads or blocks, and not on which thread it is."""
+        """The registers that depend on the number of threads or blocks, but not on which thread it is."""
         return self._computed_from(_SIZES) - self._computed_from(_POSITIONS)
 
     def _computed_from(self, special: tuple[str, ...]) -> frozenset[str]:
-        """The registers that depend on special registers whose names begin so."""
+        """The registers that depend on special registers with these prefixes."""
         found: set[str] = set()
         instructions = [s for s in self.view.body if isinstance(s, Instruction)]
         while True:
@@ -144,7 +144,7 @@ class Nest:
             found |= more
 
     def strides_over_threads(self, number: int) -> bool:
-        """Whether a loop goes on by a number of threads, of a block or the grid: it is a loop over tasks."""
+        """Whether a loop's stride is a number of threads (of a block or the grid), as in a loop over tasks."""
         inner = [loop for copies in self.loops.values() for loop in copies]
         return any(
             self._is_stride(instruction)
@@ -155,7 +155,7 @@ class Nest:
         )
 
     def _is_stride(self, instruction: Instruction) -> bool:
-        """Whether a number of threads is added to something: a sum, or ``i += gridDim.x * blockDim.x`` as one."""
+        """Whether it adds a number of threads, in a sum or a multiply-add (``i += gridDim.x * blockDim.x``)."""
         sizes = [_is_size(operand, self._sizes) for operand in instruction.operands[1:]]
         match isa.facts(instruction).arithmetic:
             case isa.Arithmetic.SUM:
@@ -166,8 +166,8 @@ class Nest:
                 return False
 
     def outers(self) -> Iterator[int]:
-        """The loops over tasks: those that stride over threads where there are some; else the loop over blocks, and the
-        outermost loops in it, whose iterations are a lane's own.
+        """The loops over tasks: those that stride over threads, if there are any; else the loop over blocks, and the
+        outermost loops in it, in which each lane has its own iterations.
         """
         outermost = list(self._outermost())
         over_tasks = [
@@ -200,12 +200,14 @@ class Nest:
                 yield number
 
     def selections(self) -> Iterator[Selection]:
-        """The sensible ones of all loops over tasks by turns, so that none takes all trials."""
+        """The sensible selections of all loops over tasks, alternately, so that no loop takes all trials."""
         by_turns = zip_longest(*(dict.fromkeys(self._selections_of(outer)) for outer in self.outers()))
         yield from (selection for turn in by_turns for selection in turn if selection is not None)
 
     def _selections_of(self, outer: int) -> Iterator[Selection]:
-        """A path alone, with its loops, all branches, all loops, everything. A ``switch`` goes as a whole."""
+        """The selections in a loop: all branches, all loops, both, everything, and each path alone or with its loops. A
+        ``switch`` is selected as a whole.
+        """
         for regions in self._paths(outer):
             groups = {self.annotations[n].group for n in regions} - {0}
             regions |= {n for n in self.inside(outer) if self.annotations[n].group in groups}
@@ -213,7 +215,7 @@ class Nest:
             yield from self._kinds(outer, regions | loops)
 
     def in_lane_selections(self) -> Iterator[Selection]:
-        """Those of loops that can keep each lane's iterations in order, asked to do so."""
+        """The selections whose loops can keep each lane's iterations in order, with the clause that asks for that."""
         found = (
             replace(selection, in_lane=True)
             for selection in self.selections()

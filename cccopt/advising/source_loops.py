@@ -14,8 +14,8 @@ from cccopt.text import Place, SourceText
 
 
 def extent_of(place: Place) -> tuple[int, int] | None:
-    """The code tokens of the loop, or of the body of the function whose name is, at ``place``; None where there is none
-    in the text: it is of a macro.
+    """The code tokens of the loop at ``place``, or of the body of the function whose name is there; None if it is not
+    in the text because it comes from a macro.
     """
     try:
         code, index = token_at(place)
@@ -30,7 +30,7 @@ def extent_of(place: Place) -> tuple[int, int] | None:
 
 
 def token_at(place: Place) -> tuple[Code, int | None]:
-    """The tokens of a file, and the number of the one at ``place``, None where none begins there. Raises CccError for a
+    """The tokens of a file, and the index of the one at ``place``, or None if none begins there. Raises CccError for a
     file that cannot be read.
     """
     text = read_text(place.file)

@@ -1,4 +1,4 @@
-"""What to annotate in a file: of each kernel the best trial, ranked by the time that it is predicted to save.
+"""What to annotate in a file: the best trial of each kernel, ranked by the time that it is predicted to save.
 
 With counts of a run (`--ccc-candidates` with `--ccc-instrument` or `cccopt emulate`) gains are predicted as `auto`
 predicts them. Without a run, gains are predicted only for the loops for which `auto` needs no profile
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TypeGuard
 
@@ -19,7 +20,7 @@ from cccopt.advising.independence import judgement_of
 from cccopt.advising.pragmas import Pragma, can_be_written, common_block, pragmas_of, with_bounds
 from cccopt.advising.recursions import refused_recursion
 from cccopt.advising.selections import Selection
-from cccopt.advising.trials import KernelRun, Trial, is_expanded, trials
+from cccopt.advising.trials import KernelRun, Trial, is_chosen, is_expanded, trials
 from cccopt.ccc.function.annotations import Annotation, annotations_of, begins_annotation
 from cccopt.ccc.function.calls import called
 from cccopt.ccc.function.view import view_of
@@ -39,9 +40,9 @@ from cccopt.ptx.ir import Function, Item, Marker, Module
 from cccopt.ptx.parser import parse
 
 _ABOUT_EQUAL, _CARRIED_ABOUT_EQUAL = 1.02, LEAST_GAIN
-"""Gains within this factor are equal: then what is expanded, asks for fewer promises and pragmas or issues less is
-better. In the carried form each further pragma is one more copy of what follows it: on an H200, `nqueen` of the gallery
-gained 1.18 by two pragmas, and ran at 0.94 with a third, for which 3 % more are predicted.
+"""Gains within this factor count as equal: then a trial that is expanded, needs fewer promises and pragmas or issues
+less is better. In the carried form, each further pragma adds a copy of what follows it. On an H200, `nqueen` of the
+gallery gained 1.18 with two pragmas, and ran at 0.94 with a third, for which 3 % more is predicted.
 """
 
 PROMISES = {
@@ -49,21 +50,21 @@ PROMISES = {
     Kind.GRID: "the threads of this kernel may do their work in any order and at the same time",
     Kind.FOR_VARIABLE: "the inner iterations of this loop may run in any order and at the same time",
 }
-"""What a user vouches for by writing a pragma. The others ask for nothing."""
+"""What a user vouches for by writing a pragma. The other pragmas need no promise."""
 
 
 SUMS = "its sums may be computed in any order, which changes their last digits"
-"""The same of a clause `reduce`."""
+"""The same for a clause `reduce`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What is to be said of a kernel: its ``best`` trial with the ``pragmas`` for it, of all that were ``tried``.
+    """The advice on a kernel: the ``best`` of the trials that were ``tried``, and its ``pragmas``.
 
-    ``unit`` is the source that was compiled. ``gain`` is predicted of the kernel, None where nothing tells; ``pays``
-    says whether `auto` rewrites it then. ``time_ns`` is the kernel's in the run. A kernel without ``best`` has only
-    refusals. ``judgements`` are of those ``pragmas`` by which the user promises that iterations are independent.
-    ``engagement`` is a call of CTE that would do as well in place of the inner loop, empty where none surely would.
+    ``unit`` is the source that was compiled. ``gain`` is the kernel's predicted gain, None if it is unknown; ``pays``
+    says whether `auto` rewrites it then. ``time_ns`` is the kernel's time in the run. A kernel without ``best`` has
+    only refusals. ``judgements`` are those of the ``pragmas`` that promise independent iterations. ``engagement`` is a
+    call of CTE that could equally well replace the inner loop; empty if none surely could.
     """
 
     unit: str
@@ -80,8 +81,13 @@ class Advice:
 
     @property
     def may_pay(self) -> bool:
-        """Whether it is predicted to pay, but by so little that `auto` rewrites it only if it was measured."""
+        """Whether it is predicted to gain, but `auto` rewrites it only if a gain was measured."""
         return not self.pays and (self.gain or 0) >= LEAST_GAIN
+
+    @property
+    def gains_enough(self) -> bool:
+        """Whether the predicted gain is large enough for `auto`, which may leave part of it alone nevertheless."""
+        return self.gain is not None and self.best is not None and _pays(self.best)
 
     @property
     def contradicted(self) -> bool:
@@ -103,7 +109,7 @@ class Advice:
 def advise_on_source(
     source: str | os.PathLike[str], *, arch: str = "sm_90", nvcc_options: Sequence[str] = ()
 ) -> tuple[Advice, ...]:
-    """The advice on each kernel of a CUDA file that could be annotated, by what code alone tells.
+    """The advice on each kernel of a CUDA file that could be annotated, from the code alone.
 
     Raises CccError with nvcc's own messages (CCC085).
     """
@@ -112,12 +118,12 @@ def advise_on_source(
     made = prepared(module)
     without_loop = [f.name for f in made.functions() if _is_kernel(f) and not _has_candidates(f)]
     refused = [trial for name in without_loop if (trial := refused_recursion(module, name)) is not None]
-    return (*_advise(unit, made, {}, {}), *(_advice(unit, t.kernel, (t,), {}, False, None) for t in refused))
+    return (*_advise(unit, made, {}, {}), *(_advice(unit, t.kernel, (t,), {}, None, None) for t in refused))
 
 
 def _without_others(module: Module) -> Module:
-    """The module without the kernels that have nothing to annotate, such as those of libraries. A function that a
-    kernel calls may be put into it.
+    """The module without the kernels that have nothing to annotate, such as those of libraries. A kernel that calls a
+    marked function stays, because the function may be inlined.
     """
     marked = {f.name for f in module.functions() if not _is_kernel(f) and annotations_of(f.body or ())}
 
@@ -134,15 +140,15 @@ def _is_kernel(item: Item) -> TypeGuard[Function]:
 
 
 def _has_candidates(kernel: Function) -> bool:
-    """Whether something in a kernel could be annotated, and not just the kernel."""
+    """Whether something in a kernel could be annotated, not just the kernel itself."""
     return len({s.region for s in kernel.body or () if isinstance(s, Marker) and begins_annotation(s)}) > 1
 
 
 def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, ...]:
-    """The advice on each kernel of a run of a program that was built with candidates marked; on those of its files that
-    did not run by what code alone tells. With ``only_in_lane`` it is on what asks for no promise.
+    """Advice on each kernel of a program that was built with candidates marked: from the counts of a run, or from the
+    code alone for kernels that did not run. ``only_in_lane`` restricts it to what needs no promise.
 
-    Raises ValueError where the run is damaged.
+    Raises ValueError if the run is damaged.
     """
     times = {f.name: f.time_ns for f in run.functions if f.kernel}
     launches = {f.name: f.launches or 0 for f in run.functions if f.kernel}
@@ -166,8 +172,8 @@ def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, 
 
 
 def _elapsed(run: RunFile) -> dict[str, Elapsed]:
-    """What the GPU had while each kernel ran, of one run on one GPU, which was timed; of kernels with the same name,
-    nothing is known.
+    """The issue slots and cycles that the GPU had while each kernel ran, from one timed run on one GPU; they are
+    unknown for kernels with the same name.
     """
     if len(run.hardware) != 1 or run.runs != 1:
         return {}
@@ -197,14 +203,15 @@ def _advise(
             continue
         annotations = annotations_of(function.body or ())
         name = function.name
-        # Kernels with the same annotations are of one template: what is best for one is tried alone for the others.
+        # Kernels with the same annotations are of one template: only what is best for one is tried for the others.
         like = best.get(tuple(annotations)) if name not in runs else None
         tried = () if like is None else tuple(trials(module, name, like=like, only_in_lane=only_in_lane))
         if not any(trial.loop is not None for trial in tried):
             tried = tuple(trials(module, name, runs.get(name), only_in_lane=only_in_lane))
         unit_source = _source(unit, annotations)
         block = said.get(name, ())
-        advice = _advice(unit_source, name, tried, annotations, name in runs, times.get(name), block)
+        chosen = partial(is_chosen, module, name, runs[name]) if name in runs else None
+        advice = _advice(unit_source, name, tried, annotations, chosen, times.get(name), block)
         if advice.best is not None:
             best.setdefault(tuple(annotations), advice.best.selection)
         found.append(advice if only_in_lane else _judged(advice, module, function))
@@ -212,8 +219,8 @@ def _advise(
 
 
 def _blocks(module: Module, blocks: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """How large the blocks of kernels without bounds are at most, by their launches: of kernels of one template, the
-    annotations of which are the same, as large as all of them need.
+    """The largest blocks with which kernels without bounds were launched. Kernels of one template, which have the same
+    annotations, get a block as large as all of them need.
     """
     alike: dict[tuple[int, ...], list[str]] = defaultdict(list)
     for function in module.functions():
@@ -224,7 +231,7 @@ def _blocks(module: Module, blocks: Mapping[str, tuple[int, ...]]) -> dict[str, 
 
 
 def _judged(advice: Advice, module: Module, function: Function) -> Advice:
-    """The advice with what is known of its promises, and the call of CTE that would do as well."""
+    """The advice with what is known about its promises, and with the call of CTE that would do equally well."""
     loops = [p for p in advice.pragmas if p.kind in PROMISES or p.kind in LOOPS_OF_TASKS]
     if not loops or loops[0].in_lane:
         return advice
@@ -242,7 +249,7 @@ def _judged(advice: Advice, module: Module, function: Function) -> Advice:
 
 
 def _is_of(pragma: Pragma, annotation: Annotation) -> bool:
-    """Whether a pragma is that of a candidate, a loop."""
+    """Whether a candidate is a loop and this is its pragma."""
     grid = annotation.kind is Kind.GRID
     return (
         annotation.event == MarkedShape.LOOP
@@ -252,7 +259,7 @@ def _is_of(pragma: Pragma, annotation: Annotation) -> bool:
 
 
 def _source(unit: str, annotations: Mapping[int, Annotation]) -> str:
-    """The source of a unit. What the emulator ran is PTX, which tells where its kernel is from."""
+    """The source of a unit. The emulator runs PTX, whose annotations say where the kernel comes from."""
     if not unit.endswith(".ptx"):
         return unit
     return next((a.place.file for a in annotations.values() if a.place is not None), unit)
@@ -263,15 +270,13 @@ def _advice(
     kernel: str,
     tried: tuple[Trial, ...],
     annotations: Mapping[int, Annotation],
-    counted: bool,
+    chosen: Callable[[Selection], bool] | None,
     time_ns: int | None,
     block: tuple[int, ...] = (),
 ) -> Advice:
     accepted = [trial for trial in tried if trial.loop is not None and can_be_written(trial, annotations)]
-    best = _best(accepted) if counted else _surest(accepted)
-    tells = best is not None and (counted or best.sure)
-    gain = best.gain_of_kernel if best is not None and tells else None
-    pays = best is not None and tells and (not counted or _pays(best))
+    best, pays = _surest(accepted) if chosen is None else _best_chosen(accepted, chosen)
+    gain = best.gain_of_kernel if best is not None and (chosen is not None or best.sure) else None
     return Advice(
         unit,
         kernel,
@@ -285,19 +290,29 @@ def _advice(
     )
 
 
+def _best_chosen(accepted: Sequence[Trial], chosen: Callable[[Selection], bool]) -> tuple[Trial | None, bool]:
+    """The best of the trials that `auto` rewrites, and True. If there is none, the best of all, and False."""
+    left = list(accepted)
+    while (best := _best(left)) is not None and _pays(best):
+        if chosen(best.selection):
+            return best, True
+        left.remove(best)
+    return _best(accepted), False
+
+
 def _pays(trial: Trial) -> bool:
-    """Whether `auto` is expected to rewrite the loop, and the kernel to be faster for that."""
+    """Whether `auto` is expected to rewrite the loop and thereby make the kernel faster."""
     loop, kernel = trial.gain or 0, trial.gain_of_kernel or 0
     in_lane = trial.loop is not None and trial.loop.form == Form.IN_LANE
     return loop >= (IN_LANE_GAIN if in_lane else SAFE_GAIN) and kernel >= LEAST_GAIN
 
 
 def _best(accepted: Sequence[Trial]) -> Trial | None:
-    """The trial with the largest gain; of about equal ones an expanded one, then the one that asks for least, then the
-    one that issues least.
+    """The trial with the largest gain; among about equal ones an expanded one, then the one that needs the fewest
+    promises and pragmas, then the one that issues least.
 
-    On an H100, `wlcpow` of the gallery gained 1.7 expanded and nothing in order; both are predicted to gain 1.8. Of
-    `jaccard`, memory bounds all predictions; on an H200 its path gained 4.0, and the loop in the path 2.8.
+    On an H100, `wlcpow` of the gallery gained 1.7 expanded and nothing in order; both are predicted to gain 1.8. Memory
+    bounds all predictions for `jaccard`; on an H200 its path gained 4.0, and the loop in the path 2.8.
     """
     first = max(accepted, key=lambda trial: trial.gain_of_kernel or 0, default=None)
     if first is None:
@@ -317,22 +332,22 @@ def _best(accepted: Sequence[Trial]) -> Trial | None:
 
 
 def _issued(trial: Trial) -> float:
-    """The issue slots of the rewritten loop, as a part of the time that it takes before; 0 where nothing tells."""
+    """The issue slots of the rewritten loop as a part of the time before the rewrite; 0 if it is not known."""
     cost = trial.loop.cost if trial.loop is not None else None
     if cost is None or cost.before is None or cost.after is None:
         return 0.0
     return (cost.after.code + cost.after.overhead) / cost.before.total
 
 
-def _surest(accepted: Sequence[Trial]) -> Trial | None:
-    """The trial that `auto` rewrites without a profile; where there is none, the one that most lanes could gain by."""
+def _surest(accepted: Sequence[Trial]) -> tuple[Trial | None, bool]:
+    """The trial that `auto` rewrites without a profile; if there is none, the best one, preferably not in lane."""
     sure = _best([trial for trial in accepted if trial.sure])
     if sure is not None:
-        return sure
+        return sure, True
     collected = [
         trial for trial in accepted if trial.loop is not None and trial.loop.form is not Form.IN_LANE
     ]
-    return _best(collected or accepted)
+    return _best(collected or accepted), False
 
 
 def _promises(trial: Trial) -> int:
@@ -352,7 +367,7 @@ def promises_of(advice: Advice) -> Sequence[tuple[Pragma, str]]:
 
 
 def ranked(found: Iterable[Advice]) -> list[Advice]:
-    """What pays first, then what may, each by the time and the factor that are saved."""
+    """What pays first, then what may pay, each by the time saved, then by the gain."""
     return sorted(
         found, key=lambda a: (not a.pays, not a.may_pay, -(a.saved_ns or 0), -(a.gain or 0), a.shown)
     )

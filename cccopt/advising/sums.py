@@ -1,6 +1,6 @@
-"""The sums of a loop by its source: variables that it updates by ``+=`` or ``-=``, for the clause ``reduce(+: ...)``.
+"""The sums in a loop's source: variables that it updates by ``+=`` or ``-=``, for the clause ``reduce(+: ...)``.
 
-A clause names variables, and names do not survive into PTX: there a trial knows only that there are sums.
+A clause names variables, but names do not survive into PTX: there, a trial sees only that sums exist.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def sums_of(
 
 
 def sums_in(loops: Iterable[Place], outer: Place) -> tuple[str, ...]:
-    """The variables that ``loops`` sum up, in the order of the text; none where one of them does not occur in the
-    text of ``outer``, a loop or the name of a kernel, whose clause could not name it.
+    """The variables that ``loops`` sum up, in the order of the text; none if one of the loops is not in the text of
+    ``outer`` (a loop or the name of a kernel), whose clause could not name its variables.
     """
     around = extent_of(outer)
     found: dict[str, None] = {}
@@ -64,8 +64,8 @@ def sums_in(loops: Iterable[Place], outer: Place) -> tuple[str, ...]:
 
 
 def _updated(code: Code, start: int, end: int, around: int) -> Iterator[str]:
-    """The variables of floating-point types that the loop at ``start`` updates and does not declare; none where the
-    text has no loop, which is then of a macro.
+    """The variables of floating-point types that the loop at ``start`` updates and does not declare; none if the text
+    has no loop there because it comes from a macro.
     """
     word = code.text(start)
     if word not in ("for", "while", "do"):

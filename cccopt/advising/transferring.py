@@ -1,8 +1,8 @@
-"""The counts of a run with candidates as a profile of the sources once suggestions are written into them.
+"""Turns the counts of a run with candidates into a profile of the sources with suggestions written into them.
 
-Candidates and annotations are both numbered in the order of the text. So the regions that a kernel has now are, in that
-order, those of the suggestion, if it has no others: what another suggestion marks in a function that both kernels call
-may be one.
+Candidates and annotations are both numbered in the order of the text. So the regions that a kernel has now are those of
+the suggestion, in the same order, unless it has others, such as one that another suggestion marks in a function that
+both kernels call.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from cccopt.ptx.parser import parse
 def profile_of(
     advices: Sequence[Advice], *, arch: str = "sm_90", nvcc_options: Sequence[str] = ()
 ) -> RunProfile:
-    """The profile of the kernels of ``advices``, whose sources have their pragmas now. Kernels that did not run, or in
-    which other regions are marked, have none.
+    """The profile of the kernels of ``advices``, whose sources now have their pragmas. It leaves out kernels that did
+    not run or in which other regions are marked.
 
     Raises CccError for a source that cannot be compiled (CCC085).
     """

@@ -1,9 +1,9 @@
-"""Candidates tried: each sensible selection of what could be annotated in a kernel, through the real passes.
+"""Candidates tried: the real passes run on each sensible selection of what could be annotated in a kernel.
 
-What is tried is PTX in which every candidate is marked (`cccopt.source.candidates`), with a loop over blocks in each
-kernel that can have one. A *trial* leaves the markers of its selection and makes of them what the pragmas would be: of
-one loop the marked one (``for``), or of the loop over blocks (``grid``); of loops inside it ``while``, or ``for
-variable`` where all inner iterations may be independent.
+Trials work on PTX in which every candidate is marked (`cccopt.source.candidates`), with a loop over blocks in each
+kernel that can have one. A *trial* keeps the markers of its selection and turns them into what the pragmas would be.
+One loop (``for``) or the loop over blocks (``grid``) becomes the marked one, and loops inside it become ``while``, or
+``for variable`` where all inner iterations may be independent.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from cccopt.ptx.ir import (
 )
 
 MOST, MOST_IN_LANE = 24, 8
-"""Trials of a kernel, and those of a compilation that looks for the in-lane form: each is a run of the passes."""
+"""The most trials of a kernel, and of one in a compilation that tries only the in-lane form: each runs the passes."""
 
 MOST_SUMS = 4
-"""Sums of a loop that are tried: a clause has to name as many variables as there are."""
+"""The most sums of a loop that are tried: a clause has to name all their variables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What became of a selection in a ``kernel``: reports where all of it is rewritten, else why it is not. ``share``
-    is that of the marked loop in the issue slots of the kernel. ``sure`` says whether `auto` rewrites all of it without
-    a profile. ``profile`` is what a run counted of the regions, by their numbers.
+    """What became of a selection in a ``kernel``: ``reports`` if all of it is rewritten, else ``refused`` says why not.
+    ``share`` is the marked loop's share of the kernel's issue slots. ``sure`` says whether `auto` rewrites all of it
+    without a profile. ``profile`` is what a run counted for the regions, by their numbers.
     """
 
     kernel: str
@@ -64,18 +64,18 @@ class Trial:
 
     @property
     def gain(self) -> float | None:
-        """How many times faster the marked loop was predicted to be; None where nothing tells, or it stays as it is."""
+        """How many times faster the marked loop is predicted to be; None if that is unknown or it stays as it is."""
         return self.loop.cost.gain if self.loop is not None and self.loop.cost is not None else None
 
     @property
     def gain_of_kernel(self) -> float | None:
-        """The same of the kernel, of which the loop is a part."""
+        """The same for the whole kernel."""
         return None if self.gain is None else 1 / (1 - self.share + self.share / self.gain)
 
 
 @dataclass(frozen=True, slots=True)
 class KernelRun:
-    """What a run counted at a kernel's candidates, what the GPU had in its time, and its launches (0: not known)."""
+    """What a run counted at a kernel's candidates, what the GPU had in its time, and its launches (0 if unknown)."""
 
     counts: CandidateCounts
     time: Elapsed
@@ -90,9 +90,9 @@ def trials(
     only_in_lane: bool = False,
     like: Selection | None = None,
 ) -> Iterator[Trial]:
-    """The trials of a kernel of ``module``, in which candidates are marked and loops over blocks are made. ``run``
-    is one of this module. With ``only_in_lane`` lanes keep their own iterations in all of them. ``like`` is
-    the only selection that is tried, where it is given.
+    """The trials of a kernel of ``module``, in which candidates are marked and loops over blocks have been made.
+    ``run`` is a run of this module. With ``only_in_lane``, lanes keep their own iterations in all trials. ``like``, if
+    given, is the only selection that is tried.
     """
     alone = _alone(module, kernel)
     view = view_of(alone, next(f for f in alone.functions() if f.name == kernel and f.body))
@@ -112,20 +112,26 @@ def trials(
                 yield from filter(is_expanded, [with_sums])
 
 
+def is_chosen(module: Module, kernel: str, counted: KernelRun, selection: Selection) -> bool:
+    """Whether `auto` rewrites all of a selection with the counts of a run as its profile. It also leaves alone what has
+    a large gain in all, but in the carried form a path that gains nothing.
+    """
+    alone = _alone(module, kernel)
+    nest = Nest(view_of(alone, next(f for f in alone.functions() if f.name == kernel and f.body)), {})
+    marked = _marked(alone, kernel, selection, nest)
+    profile, _ = _profile(marked, kernel, counted)
+    return _is_done(marked, selection, Options(Mode.AUTO, profile=profile))
+
+
 def _alone(module: Module, kernel: str) -> Module:
-    """The module without other kernels, and with marks in this one alone."""
+    """The module without other kernels, and with marks only in this one."""
     own = (i for i in module.items if not isinstance(i, Function) or i.kind != "entry" or i.name == kernel)
     made = (without_annotations(i) if isinstance(i, Function) and i.name != kernel else i for i in own)
     return Module(tuple(made))
 
 
 def _tried(module: Module, kernel: str, selection: Selection, nest: Nest, counted: KernelRun | None) -> Trial:
-    marked = Module(
-        tuple(
-            _with(item, selection, nest) if isinstance(item, Function) and item.name == kernel else item
-            for item in module.items
-        )
-    )
+    marked = _marked(module, kernel, selection, nest)
     profile, share = (None, 1.0) if counted is None else _profile(marked, kernel, counted)
     try:
         if selection.in_lane and nest.verified and (waits := refused_as_waiting(marked, kernel)):
@@ -134,7 +140,11 @@ def _tried(module: Module, kernel: str, selection: Selection, nest: Nest, counte
     except CccError as problem:
         return Trial(kernel, selection, refused=problem.diagnostics)
     if selection.regions <= _rewritten(result):
-        sure = profile is None and _may_be_sure(result, selection) and _is_done(marked, selection, Mode.AUTO)
+        sure = (
+            profile is None
+            and _may_be_sure(result, selection)
+            and _is_done(marked, selection, Options(Mode.AUTO))
+        )
         known = {} if profile is None else profile.functions.get(kernel, {})
         return Trial(kernel, selection, result.regions, share=share, sure=sure, profile=known)
     said = tuple(d for d in result.remarks if d.severity is not Severity.ERROR)
@@ -152,13 +162,13 @@ def _may_be_sure(result: Result, selection: Selection) -> bool:
     return branch_and_loop or any(report.form is Form.EXPANDED for report in result.regions)
 
 
-def _is_done(marked: Module, selection: Selection, mode: Mode) -> bool:
-    """Whether all of a selection, which can be rewritten, is rewritten in another mode."""
-    return selection.regions <= _rewritten(run(marked, Options(mode)))
+def _is_done(marked: Module, selection: Selection, options: Options) -> bool:
+    """Whether all of a selection that can be rewritten is rewritten with these options."""
+    return selection.regions <= _rewritten(run(marked, options))
 
 
 def _profile(marked: Module, kernel: str, counted: KernelRun) -> tuple[RunProfile, float]:
-    """The profile of the regions of ``marked``, and their share in the issue slots of the kernel."""
+    """The profile of the regions of ``marked``, and their share of the kernel's issue slots."""
     function = next(f for f in marked.functions() if f.name == kernel)
     issues = issues_of(function, counted.counts)
     profile = measure(marked, issues, times={kernel: counted.time}, launches={kernel: counted.launches})
@@ -177,8 +187,17 @@ def _slots(function: Function, counts: CandidateCounts) -> dict[int, float]:
     }
 
 
+def _marked(module: Module, kernel: str, selection: Selection, nest: Nest) -> Module:
+    """The module with only the markers of a selection in the kernel, which say its kinds."""
+    items = (
+        _with(item, selection, nest) if isinstance(item, Function) and item.name == kernel else item
+        for item in module.items
+    )
+    return Module(tuple(items))
+
+
 def _with(function: Function, selection: Selection, nest: Nest) -> Function:
-    """The function with the markers of a selection alone, which say its kinds."""
+    """The function with only the markers of a selection, which say its kinds."""
     kinds = dict(selection.kinds)
     body = (_said(s, selection, nest) for s in function.body or () if _is_in(s, kinds))
     return replace(function, body=tuple(body))

@@ -1,7 +1,7 @@
-"""Selections that are refused because their loop waits for other threads: told without running the passes.
+"""Selections that are refused because their loop waits for other threads, found without running the passes.
 
-No pass before the last moves or removes an instruction that waits, nor the mark of a loop, so that what the last one
-says of it is known before. The passes take most of the time of a trial, and kernels with large loops often wait.
+No pass before the last moves or removes an instruction that waits, or the mark of a loop, so what the last one says
+about it is known beforehand. The passes take most of the time of a trial, and kernels with large loops often wait.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from cccopt.text import SourceText
 
 
 def verified(module: Module) -> bool:
-    """That a module verifies, whatever markers are left in it. Raises CccError as the passes do where it does not."""
+    """True if a module verifies, whatever markers are left in it. Raises CccError like the passes if it does not."""
     check_input(module, SourceText(Options().file, ""))
     return True
 
 
 def refused_as_waiting(module: Module, kernel: str) -> tuple[Diagnostic, ...]:
-    """What the passes would say of the only marked loop of ``kernel``, which has the clause `inlane`, where that is
-    refused for an instruction that waits; nothing where it is not, or where only the passes can tell. The module
-    verifies.
+    """What the passes would say if they refused the only marked loop of ``kernel``, which has the clause `inlane`, for
+    an instruction that waits; nothing if they would not, or if only running them shows it. The module must verify.
     """
     if asks_for_loops(module):
         return ()

@@ -1,1 +1,1 @@
-"""The commands: one module each, no logic of its own."""
+"""The commands: one module per command, without logic of its own."""

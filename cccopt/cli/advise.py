@@ -40,13 +40,17 @@ SCHEMA = 1
 """The version of the JSON's layout."""
 
 _OBJECTS = 200_000
-"""How many new objects make Python look for garbage; its default is 700."""
+"""The number of new objects after which Python looks for garbage; its default is 700."""
 
 _UNTOLD = "only a run can tell"
 
 _MEASURE = (
     f"Worth measuring: `auto` rewrites it only if at least {SAFE_GAIN}x is predicted ({IN_LANE_GAIN}x in the in-lane"
     " form), or if `cccopt tune` has measured a gain."
+)
+_MEASURE_ALL = (
+    "Worth measuring: with these counts, `auto` leaves at least part of it as it is (`cccopt explain` says why), unless"
+    " `cccopt tune` has measured a gain."
 )
 
 _COUNT = (
@@ -129,7 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _seldom_collected() -> Iterator[None]:
-    """Few searches for garbage: code lives on, holds no cycles, and of a large file there is much to walk over."""
+    """Search for garbage rarely: the objects of code live on, hold no cycles, and are many for a large file."""
     before = gc.get_threshold()
     gc.set_threshold(_OBJECTS, *before[1:])
     try:
@@ -202,12 +206,12 @@ def _of_run(file: str) -> tuple[Advice, ...]:
 
 
 def _of_source(file: str, how: dict[str, Any]) -> tuple[Advice, ...]:
-    read_text(file)  # what is no file is not for nvcc to judge
+    read_text(file)  # a missing file is not for nvcc to report
     return advise_on_source(file, **how)
 
 
 def _page(files: Sequence[str], found: Sequence[Advice]) -> str:
-    """The page of the runs, with what is suggested."""
+    """The page of the runs, with the suggestions."""
     run = merged(map(read, files))
     title = Path(files[0]).name.removesuffix(".json").removesuffix(".ccc")
     suggestions = tuple(dict.fromkeys(map(_suggestion, found)))  # a file may be compiled for several programs
@@ -276,7 +280,7 @@ def _print_names(title: str, found: Sequence[Advice], out: Console) -> None:
 
 
 def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Console) -> None:
-    """Print a suggestion; ``others`` are kernels that get the same pragmas: instances of a template, mostly."""
+    """Print a suggestion; ``others`` are kernels that get the same pragmas, mostly instances of one template."""
     out.print(Text(f"{number}. {advice.shown}: {_gain(advice)}", style="bold"), soft_wrap=True)
     for pragma in advice.pragmas:
         out.print(Text(f"   {pragma.place}"), soft_wrap=True)
@@ -297,7 +301,7 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
         found = ": `ccc-nvcc --ccc-find` rewrites it without pragmas" if advice.pays else ""
         out.print(f"   Nothing to vouch for{found}.", soft_wrap=True)
     if advice.may_pay:
-        out.print(f"   {_MEASURE}", soft_wrap=True)
+        out.print(f"   {_MEASURE_ALL if advice.gains_enough else _MEASURE}", soft_wrap=True)
     loop = advice.best.loop if advice.best is not None else None
     if loop is not None:
         context = max(report.context_bytes for report in advice.best.reports)  # type: ignore[union-attr]

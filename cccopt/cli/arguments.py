@@ -81,7 +81,7 @@ def parse_argument(text: str) -> Array | np.generic:
 
 
 def npy(array: Array) -> bytes:
-    """What a ``.npy`` file of ``array`` holds."""
+    """The contents of a ``.npy`` file of ``array``."""
     content = io.BytesIO()
     np.save(content, array)
     return content.getvalue()

@@ -20,13 +20,13 @@ from cccopt.toolchain.discovery import evidence, find_nvcc, warnings_of
 from cccopt.toolchain.invoke import read_reports, was_refused
 from cccopt.toolchain.settings import Settings
 
-# Where a region begins. What is rewritten holds other markers, for the emulator's counters.
+# Where a region begins. Rewritten PTX has other markers, for the emulator's counters.
 _MARKERS = tuple(f"// ccc {event}.begin " for event in ("for", "if", "recursive", "grid"))
 
 
 def find_program(named: str | None) -> tuple[str, str]:
-    """The nvcc of the shadow toolkit for the compiler ``named``, or the one that is found, and a warning where another
-    was passed over; the search is noted.
+    """The nvcc of the shadow toolkit for the compiler ``named``, or for the one that is found, and a warning if another
+    was passed over. The result of the search is cached.
     """
     nvcc = find_nvcc(named)
     program = str(shadow.shadow_toolkit(nvcc) / "bin" / "nvcc")
@@ -36,7 +36,7 @@ def find_program(named: str | None) -> tuple[str, str]:
 
 
 def refuse_options(ours: Sequence[str]) -> NoReturn:
-    """Raise CccError (CCC083) for the options of ours that do not exist, or are where none may be."""
+    """Raise CccError (CCC083) for options of ours that do not exist or are where none is allowed."""
     unknown = [option for option in ours if not options.is_known(option)]
     if not unknown:
         message = "an options file contains options of ccc-nvcc"
@@ -78,7 +78,7 @@ def refuse_find() -> NoReturn:
 
 
 def print_help() -> None:
-    """Print what ccc-nvcc is, its options and how the rest of what follows is called."""
+    """Print what ccc-nvcc is, its options, and the title of nvcc's options, which follow."""
     print("Usage  : ccc-nvcc [options] <inputfile>\n")
     print(
         "nvcc's command line. Code with `#pragma ccc` is rewritten on its way to ptxas; nvcc does the rest.\n"
@@ -98,7 +98,7 @@ def print_help() -> None:
 def with_rewritten_ptx(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
     """``arguments`` with each PTX file that holds markers replaced by its rewritten text, under the same name.
 
-    What is rewritten holds no markers, so nothing is rewritten twice. Raises CccError for what is refused, and
+    Rewritten files hold no such markers, so nothing is rewritten twice. Raises CccError for what is refused, and
     (CCC098) for a marked file that only an options file names.
     """
     settings = Settings.from_environment(environment)
@@ -144,7 +144,7 @@ def _is_marked(word: str) -> bool:
 
 
 def _rewritten(word: str, settings: Settings, number: int) -> str:
-    # 0.15 s that reports and failures need not wait
+    # These imports take 0.15 s, which reports and failures need not wait for.
     from cccopt.ccc.profitability.decisions import read
     from cccopt.driver import transform
 
@@ -172,7 +172,7 @@ def _rewritten(word: str, settings: Settings, number: int) -> str:
 
 
 def _hint_at_spelling(arguments: Sequence[str]) -> None:
-    """nvcc has refused the program: annotations as the thesis spells them are a likely cause."""
+    """nvcc has rejected the program: annotations in the thesis' spelling are a likely cause."""
     for source in (Path(argument) for argument in arguments if argument.endswith((".cu", ".cuh"))):
         for diagnostic in thesis_annotations(read_text(source), str(source)) if source.is_file() else ():
             print(render(diagnostic), file=sys.stderr)

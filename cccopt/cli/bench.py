@@ -1,5 +1,5 @@
-"""``cccopt bench``: workloads before and after CCC, on the emulator or on a GPU; ``bench ccc`` has all builds, ``bench
-cte`` all policies of CTE, ``bench graphs`` all forms of graph algorithms.
+"""``cccopt bench``: workloads before and after CCC, on the emulator or on a GPU; ``bench ccc`` compares all builds,
+``bench cte`` all policies of CTE, ``bench graphs`` all forms of graph algorithms.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _add_cte(parser: argparse.ArgumentParser) -> None:
-    """The options that `bench cte` and `bench graphs` alone take."""
+    """The options that only `bench cte` and `bench graphs` take."""
     parser.add_argument(
         "--input",
         action="append",
@@ -220,7 +220,7 @@ def _measure(args: argparse.Namespace) -> int:
             try:
                 measurement = answer.result()
             except CccError as problem:
-                # What the first fails with may concern all: no GPU, no nvcc.
+                # The failure of the first may concern all: no GPU, no nvcc.
                 if not measurements and not isinstance(problem, WorkerEnded):
                     raise
                 print(problem, file=sys.stderr)
@@ -276,7 +276,7 @@ def _cte(args: argparse.Namespace) -> int:
         profile=not args.no_profile,
         headers=tuple(_named_folder(text) for text in args.headers or ()),
     )
-    # A run takes long: the file holds the results so far, should it be ended.
+    # A run takes long: the file holds the results so far, in case it is interrupted.
     table = cte_run.run(plan, lambda so_far: _write(args.json, json_of(so_far)), _workers(args, args.on))
     _write(args.json, json_of(table))
     print_cte(table, console(_CTE_WIDTH))
@@ -321,7 +321,7 @@ def _named_folder(text: str) -> tuple[str, Path]:
 
 
 def _status(table: Table) -> int:
-    """1 where a build that there is came to nothing: a wrong result, a fault. A refusal is an answer."""
+    """1 if an existing build failed with a wrong result or a fault. A refusal is an answer."""
     return int(any(row.failed for sample in table.samples for row in sample.rows))
 
 

@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             title, checked = _file(arguments) if of_file else _workload(subject, arguments)
         except CccError as problem:
-            # What the first fails with may concern all: no nvcc.
+            # The failure of the first may concern all: no nvcc.
             if not found:
                 raise
             print(problem, file=sys.stderr)

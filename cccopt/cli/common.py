@@ -93,7 +93,7 @@ def _resident(text: str) -> int:
 
 
 def add_workers(parser: argparse.ArgumentParser, help: str) -> None:
-    """Add ``--workers``, which is None where it is not given."""
+    """Add ``--workers``, which is None if it is not given."""
     parser.add_argument("--workers", type=_workers, metavar="N", help=help)
 
 
@@ -104,9 +104,7 @@ def _workers(text: str) -> int:
 
 
 def workers_for(asked: int | None, *, on_gpus: bool) -> tuple[Worker, ...] | None:
-    """The workers for ``--workers``, None where it is not given. If there are fewer GPUs than workers, one
-    line says so.
-    """
+    """The workers for ``--workers``, None if it is not given. If there are too few GPUs, one line says so."""
     if asked is None or not on_gpus:
         return None if asked is None else (Worker(),) * asked
     workers, fewer = workers_on_gpus(asked)
@@ -116,13 +114,13 @@ def workers_for(asked: int | None, *, on_gpus: bool) -> tuple[Worker, ...] | Non
 
 
 def console(width: int = _WIDTH_OF_A_FILE) -> Console:
-    """Standard output: as wide as the terminal, or ``width`` in a file or a pipe, enough for our tables."""
+    """Standard output, as wide as the terminal; in a file or a pipe ``width`` columns, enough for our tables."""
     out = Console()
     return out if out.is_terminal else Console(width=width)
 
 
 def open_shown(path: str) -> AbstractContextManager[BinaryIO]:
-    """Opens a file to be read; on a terminal, a bar shows how much of it has been."""
+    """Open a file for reading; on a terminal, a bar shows the progress."""
     terminal = Console(stderr=True)
     said = f"Reading {os.path.basename(path)}"
     return progress.open(
@@ -131,14 +129,14 @@ def open_shown(path: str) -> AbstractContextManager[BinaryIO]:
 
 
 def warn_of_nvcc() -> None:
-    """Print what was passed over in the search for nvcc; where there is none, the command that needs it says so."""
+    """Print what was passed over in the search for nvcc; if there is no nvcc, the command that needs it says so."""
     with suppress(CccError):
         for warning in warnings_of(find_nvcc()):
             print(render(warning), file=sys.stderr)
 
 
 def print_remarks(report: dict[str, Any], stream: TextIO) -> None:
-    """Print what there is to say of each unit of a report."""
+    """Print the remarks on each unit of a report."""
     for unit in report["units"]:
         for remark in diagnostics_of(unit["remarks"]):
             print(render(remark), file=stream)

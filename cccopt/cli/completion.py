@@ -12,7 +12,7 @@ SHELLS = ("bash", "zsh", "tcsh")
 
 
 class PrintCompletion(argparse.Action):
-    """Prints the script for a shell, and ends. Raises CccError without shtab (CCC092)."""
+    """Prints the script for a shell, and exits. Raises CccError without shtab (CCC092)."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: object, shell: Any, *_: object) -> None:
         print(script(parser, shell))
@@ -23,7 +23,7 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
     """The script that the user's shell evaluates at its start."""
     shtab = library("shtab", "complete command lines", "completion")
     for action in _actions(parser):
-        # Without this, shtab completes nothing there, and so not even names of files.
+        # Without this, shtab completes nothing there, not even file names.
         if action.nargs != 0 and action.choices is None and action.type not in (int, float):
             action.complete = shtab.FILE  # type: ignore[attr-defined]
     return str(shtab.complete(parser, shell))

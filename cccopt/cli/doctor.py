@@ -37,9 +37,7 @@ extern "C" __global__ void trial(int n, int* x) {
 
 @dataclass(frozen=True, slots=True)
 class InstalledPart:
-    """One line of the answer; ``problem`` is empty when all is well, ``needed`` parts make the command
-    fail.
-    """
+    """One line of the answer; ``problem`` is empty if all is well. Without a ``needed`` part, the command fails."""
 
     name: str
     found: str
@@ -133,7 +131,7 @@ def _gpu() -> InstalledPart:
 
 
 def _device(device: facts.DeviceFacts) -> InstalledPart:
-    """What predictions of times would go by; the driver may not tell all of it."""
+    """What predictions of times depend on; the driver may not report all of it."""
     parts = (
         (device.processors, f"{device.processors} multiprocessors"),
         (device.clock, f"{device.clock / 1e6:.2f} GHz"),

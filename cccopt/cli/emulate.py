@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _counted(name: str, text: str, program: Program, profile: Profile) -> RunFile:
-    """What the launch counted; without line information by the lines of the PTX, whose text is at hand."""
+    """What the launch counted; without line information, by the lines of the PTX, whose text is included."""
     plain = of_launch(program, profile, name, {})
     return with_sources(plain, {**on_disk(files_of(plain.functions)), name: Source(text)})
 

@@ -86,7 +86,7 @@ def _explain_ptx(arguments: argparse.Namespace) -> Explained:
 
 
 def _explain_source(arguments: argparse.Namespace) -> Explained:
-    read_text(Path(arguments.subject))  # what is no file is not for nvcc to judge
+    read_text(Path(arguments.subject))  # a missing file is not for nvcc to report
     warn_of_nvcc()
     source, arch, options = arguments.subject, arguments.arch, arguments.nvcc
     program = compile(

@@ -1,4 +1,4 @@
-"""What a command prints when it cannot go on: diagnostics, or one for a mistake of ours."""
+"""What a command prints when it cannot go on: diagnostics, or one for a bug of ours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def report(problem: Exception, keep: str = "") -> int:
 
 def reader_left() -> int:
     """The reader of our output has closed it (``| head``): end quietly; returns the exit status, 1."""
-    # The interpreter writes what is left at its end, and would complain.
+    # At its end, the interpreter writes what is left, and would complain.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
@@ -32,7 +32,7 @@ def reader_left() -> int:
 def as_errors(problem: Exception, keep: str = "") -> CccError:
     """``problem``, or a diagnostic for it: the system's refusal (CCC086), or else a bug of ours (CCC099).
 
-    The traceback of the latter goes into the folder ``keep``, where there is one.
+    The traceback of the latter goes into the folder ``keep``, if there is one.
     """
     if isinstance(problem, CccError):
         return problem

@@ -1,4 +1,4 @@
-"""``cccopt``: one command line, one module a command."""
+"""``cccopt``: one command line, one module per command."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ without a GPU:
 
 
 class _Print(argparse.Action):
-    """Prints what it is given, on one line, and ends: the action ``version`` breaks long lines."""
+    """Prints what it is given, on one line, and exits: the action ``version`` would break long lines."""
 
     def __init__(self, option_strings: list[str], dest: str, const: str, help: str) -> None:
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, const=const, help=help)
@@ -80,15 +80,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _sentence(description: str) -> str:
-    """A description without the command that it begins with, which the usage has shown."""
+    """A description without the command that it begins with, which the usage already shows."""
     text = re.sub(r"^``[^`]*``: ", "", description)
     return text[:1].upper() + text[1:]
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments. A command's list, ``listed``, may go on after options: argparse stops there.
+    """The arguments. A command's list, ``listed``, may go on after options, where argparse stops.
 
-    What comes behind ``--`` is the command line of a program for `profile`, whose options are none of ours.
+    For `profile`, what comes after ``--`` is the command line of a program, whose options are not ours.
     """
     top = parser()
     words = list(sys.argv[1:] if argv is None else argv)
@@ -111,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = _parsed(argv)
         status: int = arguments.run(arguments)
-        print(end="", flush=True)  # what cannot be written is found here, not by the interpreter at its end
+        print(end="", flush=True)  # a failed write is noticed here, not by the interpreter at its end
         return status
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -124,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _folder() -> str:
-    """A folder for the traceback of a mistake of ours; empty where there is no place for one."""
+    """A folder for the traceback of a bug of ours; empty if none can be made."""
     try:
         return tempfile.mkdtemp(prefix="cccopt-")
     except OSError:

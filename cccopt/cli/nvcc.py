@@ -85,7 +85,7 @@ def _run(words: list[str]) -> int:
 
 
 def _compile(program: str, arguments: list[str], environment: Mapping[str, str], ours: Sequence[str]) -> int:
-    """Run nvcc, once what it is to write can be written and marked PTX among its inputs is rewritten."""
+    """Check that nvcc's outputs can be written, rewrite marked PTX among its inputs, and run it."""
     keep, report = (options.value_of(name, ours) for name in ("--ccc-keep", "--ccc-report"))
     if keep or report:
         from cccopt.files import make_folder, require_writable
@@ -110,7 +110,7 @@ def _compile(program: str, arguments: list[str], environment: Mapping[str, str],
 
 
 def _is_compiler(word: str) -> bool:
-    """Whether we are a compiler launcher, whose first word is the compiler (CMAKE_CUDA_COMPILER_LAUNCHER)."""
+    """Whether we run as a compiler launcher, whose first word is the compiler (CMAKE_CUDA_COMPILER_LAUNCHER)."""
     name = os.path.basename(word)
     if "nvcc" not in name or word.startswith("-") or "." in name.partition("nvcc")[2]:
         return False
@@ -122,7 +122,7 @@ def _misplaced(word: str) -> bool:
 
 
 def _configuration(ours: Sequence[str]) -> str:
-    """Eight digits that change with what changes our output: build systems key their caches by this line."""
+    """Eight digits that change whenever our output may change: build systems key their caches by the line with them."""
     mode = options.value_of("--ccc", ours) or "auto"
     resident = options.value_of("--ccc-resident", ours)
     form, only = (options.value_of(name, ours) for name in ("--ccc-form", "--ccc-only"))
@@ -140,7 +140,7 @@ def _configuration(ours: Sequence[str]) -> str:
 
 
 def _content(file: str) -> bytes:
-    """What a file holds. Raises CccError (CCC086)."""
+    """The contents of a file. Raises CccError (CCC086)."""
     try:
         with open(file, "rb") as stream:
             return stream.read()
@@ -151,7 +151,7 @@ def _content(file: str) -> bytes:
 
 
 def _folder() -> str:
-    """A new folder for what the shims have to report."""
+    """A new folder for the reports of the shims."""
     try:
         folder = os.path.join(cache.temporary_folder(), f"cccopt-{os.getpid()}-{os.urandom(4).hex()}")
         os.mkdir(folder, 0o700)

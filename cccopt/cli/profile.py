@@ -160,7 +160,7 @@ def _print(done: RunFile, arguments: argparse.Namespace, title: str, rewritten: 
 
 
 def _judged(done: RunFile, arguments: argparse.Namespace) -> int:
-    """Say which kernels are below their thresholds; the exit status."""
+    """Say which kernels are below their thresholds; return the exit status."""
     found = list(missed(SourceView(done, on_disk(files_of(done.functions))), arguments.at_least))
     if arguments.sarif is not None:
         write_text(arguments.sarif, as_sarif(found, Path.cwd()))
@@ -170,8 +170,8 @@ def _judged(done: RunFile, arguments: argparse.Namespace) -> int:
 
 
 def _rewritten(arguments: argparse.Namespace) -> Mapping[str, Any]:
-    """What the page says of rewritten code: ``reports`` and ``decisions``. Raises CccError for a file that holds
-    something else (CCC069), and where there is no page.
+    """What the page says about rewritten code: ``reports`` and ``decisions``. Raises CccError for a file that holds
+    something else (CCC069), and if there is no page.
     """
     for option in ("report", "decisions"):
         if getattr(arguments, option) and arguments.html is None:
@@ -192,7 +192,7 @@ def _reports(arguments: argparse.Namespace) -> list[Mapping[str, Any]]:
 
 
 def _observed(program: Sequence[str], *, times: bool) -> tuple[ProgramRun, ProgramRun | None]:
-    """The run with counters; and one without, where times are wanted and the first came to its end with counts."""
+    """The run with counters; and one without, if times are wanted and the first ended normally with counts."""
     given = Input.of_now()
     # What the program left running may still write there.
     with tempfile.TemporaryDirectory(prefix="cccopt-", ignore_cleanup_errors=True) as folder:
@@ -280,7 +280,7 @@ def _nothing(counted: ProgramRun, program: Sequence[str]) -> Diagnostic:
 
 
 def _no_gpu() -> str:
-    """Why no GPU can be used; empty where there is one."""
+    """Why no GPU can be used; empty if one can."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

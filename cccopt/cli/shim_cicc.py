@@ -1,7 +1,7 @@
-"""What nvcc runs in place of cicc on a text with pragmas of ours, or one to instrument: ``REAL_TOOL arguments...``.
+"""What nvcc runs in place of cicc on a text with our pragmas, or one to instrument: ``REAL_TOOL arguments...``.
 
-cicc compiles the text with markers in it, the passes rewrite the PTX, and that is what nvcc goes on with. On
-any failure there is no PTX at all. What the passes need is imported while cicc works.
+cicc compiles the text with markers in it, the passes rewrite the PTX, and nvcc goes on with the result. On any failure,
+no PTX is written. What the passes need is imported while cicc works.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from cccopt.ccc.profitability.profile import RunProfile
 
 _OBJECTS = 20_000
-"""How many new objects make Python look for garbage. By its default of 700 it does so hundreds of times while a file is
-rewritten, and most of them live on."""
+"""The number of new objects after which Python looks for garbage. With its default of 700, it would do so hundreds of
+times while a file is rewritten, though most objects live on.
+"""
 
 
 class ToolFailed(Exception):
-    """The real cicc refused the user's program, and said why."""
+    """The real cicc rejected the user's program, and said why."""
 
     def __init__(self, status: int, messages: str) -> None:
         super().__init__(messages)
@@ -47,8 +48,8 @@ class ToolFailed(Exception):
 class DeviceCompiler:
     """The real cicc as a function from preprocessed text to PTX.
 
-    What it says of a marked text quotes our markers, so it is asked again about the text as the user wrote it:
-    ``messages`` are those. ``seconds`` is the processor time of each run.
+    Its messages on a marked text quote our markers, so it also compiles the text as the user wrote it: ``messages``
+    come from that. ``seconds`` is the processor time of each run.
     """
 
     def __init__(self, call: Call, text: str, keep: str) -> None:
@@ -61,7 +62,7 @@ class DeviceCompiler:
 
     @contextmanager
     def started(self, text: str) -> Iterator[None]:
-        """Let cicc work on ``text``, which it will be asked for, while the caller does something else."""
+        """Let cicc work on ``text``, whose PTX is needed later, while the caller does something else."""
         with self._call.running(text) as tool:
             self._started[text] = tool
             yield
@@ -86,7 +87,7 @@ class DeviceCompiler:
         return outcome.ptx
 
     def with_lines(self, text: str) -> str:
-        """The PTX of ``text`` with line information, which messages need; empty where there is none to be had."""
+        """The PTX of ``text`` with line information, which messages need; empty if cicc gives none."""
         return self._call.with_lines.run(text).ptx
 
     def _run(self, text: str) -> CallResult:
@@ -101,7 +102,7 @@ class DeviceCompiler:
         return strip(self._text)
 
     def keep(self, suffix: str, text: str) -> None:
-        """Save a stage of the work as ``FILE.ARCH.suffix``, when that was asked for."""
+        """Save a stage of the work as ``FILE.ARCH.suffix``, if that is requested."""
         if self._keep:
             name = f"{Path(self._call.file).stem}.{self._call.arch}.{suffix}"
             write_text(Path(self._keep) / name, text)
@@ -127,7 +128,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _end(number: int, _: FrameType | None) -> None:
-    """End as the signal would have us, but with temporary files removed and the real cicc stopped."""
+    """End as the signal demands, but remove temporary files and stop the real cicc."""
     sys.exit(128 + number)
 
 
@@ -137,7 +138,7 @@ def _compile(call: Call, settings: Settings) -> int:
     try:
         unit = _unit(text, call, settings, compiler)
     finally:
-        # Whatever became of the regions: what nvcc has to say of the program stays readable.
+        # Whatever became of the regions, nvcc's messages on the program are shown.
         sys.stderr.write(compiler.messages)
     for remark in unit.remarks:
         if settings.verbose or remark.severity is Severity.WARNING:
@@ -145,7 +146,7 @@ def _compile(call: Call, settings: Settings) -> int:
     if call.output is not None:
         compiler.keep("ptx", unit.ptx)
         ptx = f"{unit.ptx}{settings.stamp}\n" if settings.stamp else unit.ptx
-        if str(call.output) == "-":  # as for the real cicc
+        if str(call.output) == "-":  # as with the real cicc
             sys.stdout.write(ptx)
         else:
             write_text(call.output, ptx)
@@ -169,8 +170,8 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         return _without_rewrite(compiler, strip(text), settings)
     # What is found goes into the text before cicc gets it.
     with nullcontext() if settings.find else compiler.started(asked.text):
-        # These imports take 0.15 s, about as long as cicc does for a small file, and what they make lives to the
-        # end: looking for garbage in it takes 0.05 s.
+        # These imports take 0.15 s, about as long as cicc does for a small file, and what they create lives to the
+        # end: looking for garbage in it would take 0.05 s.
         gc.disable()
         from cccopt.ccc.profitability.decisions import read as read_decisions
         from cccopt.driver import options_of, rewrite_unit
@@ -185,7 +186,7 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         given = options_of(settings, call.file)
         if settings.find and not call.links_late:
             found = _found(text, call, settings, given.profile)
-            # The marks of what was found are not those by which it was tried: what is refused now stays as it is.
+            # The marks of what was found are not those of the trial: if it is refused now, the text stays as it is.
             with suppress(CccError):
                 finding = replace(given, profile=found.profile)
                 unit = rewrite_unit(found.text, finding, compiler, compiler.with_lines, decisions)
@@ -194,14 +195,14 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
 
 
 def _found(text: str, call: Call, settings: Settings, profile: RunProfile | None) -> Found:
-    """What the profile tells to rewrite where there are no annotations."""
+    """The unannotated code that is worth rewriting according to the profile."""
     from cccopt.advising.finding import found_in
     from cccopt.ccc.profitability.profile import RunProfile, as_bad_profile
     from cccopt.profiling.run_file import read
     from cccopt.source.candidates import annotated_with_candidates
 
     run = read(settings.profile)
-    # A program may have none; only where this file has some did the build of the run not count them.
+    # A program may have none; only if this file has some did the build of the run not count them.
     if not run.candidates and annotated_with_candidates(text, call.file).regions:
         raise CccError(
             error(
@@ -231,7 +232,9 @@ def _instrumented(text: str, call: Call, settings: Settings, compiler: DeviceCom
 
 
 def _without_rewrite(compiler: DeviceCompiler, plain: str, settings: Settings) -> CompiledUnit:
-    """Code that is made at link time comes from cicc's own format: a rewritten PTX would be ignored there."""
+    """The unit without a rewrite: code generated at link time comes from cicc's own format, so rewritten PTX would be
+    ignored.
+    """
     severity = Severity.WARNING if settings.keep_going else Severity.ERROR
     trouble = Diagnostic(
         "CCC087",

@@ -1,8 +1,8 @@
-"""What nvcc runs in place of cudafe++ on a text with pragmas of ours, or one to instrument: ``REAL_TOOL arguments...``.
+"""What nvcc runs in place of cudafe++ on a text with our pragmas, or one to instrument: ``REAL_TOOL arguments...``.
 
-The host's half of the program holds no kernels: it is compiled without our pragmas. They are taken out of nvcc's
-own intermediate file, which nothing else reads, and the real tool takes this process over. With `--ccc-instrument` our
-declarations go behind it. Imports little, because every annotated file pays for it.
+The host's half of the program holds no kernels, so it is compiled without our pragmas. They are removed from nvcc's own
+intermediate file, which nothing else reads, and the real tool replaces this process. With `--ccc-instrument`, our
+declarations are appended to that file. Imports little, because every annotated file pays for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
                 plain = with_header(plain, original(argv[1:]) or text)
             write_text(text, plain)
     except Exception as problem:
-        from cccopt.diagnostic import CccError  # 10 ms that those without an error need not wait
+        from cccopt.diagnostic import CccError  # takes 10 ms, so only after an error
 
         if not isinstance(problem, CccError):
             raise

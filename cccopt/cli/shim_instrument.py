@@ -1,9 +1,9 @@
 """What the shim of cicc does with ``--ccc-instrument``: PTX with counted copies of its kernels, and a stub file that
 registers them.
 
-What is counted is the program as it would run without the rewrite. Annotations are left out of its plain kernels.
-Where there are some, cicc compiles the text with markers too, and the counted copies are made of that: only by markers
-can counts be told region by region, which is what `--ccc-profile` reads.
+The program is counted as it would run without the rewrite. Its plain kernels have no annotations. If the text has some,
+cicc also compiles it with markers, and the counted copies are made from that: only markers allow counts by region,
+which `--ccc-profile` reads.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from cccopt.toolchain.options import ALL, DEFAULT, DETAILED, SAMPLED
 if TYPE_CHECKING:
     from cccopt.ptx.ir import Module
 
-_STEP = 8  # registers of a thread, in which they are given out
-_FEWEST, _MOST = 32, 255  # with which as many warps are resident as can be, and that a thread may have
+_STEP = 8  # registers of a thread are allocated in multiples of this
+_FEWEST, _MOST = 32, 255  # registers of a thread: the most that allow full occupancy, and the maximum
 
 _COPIES = re.compile(rf"\.entry\s+([\w$]+){COUNTED}\b")
 
 
 Mark = Callable[[str, str], Annotated]
-"""What marks the regions to count in a text of the file with a name."""
+"""A function that marks the regions to count in a text of the file with the given name."""
 
 
 def annotated(text: str, name: str) -> Annotated:
@@ -46,12 +46,12 @@ def annotated(text: str, name: str) -> Annotated:
 def compiled(
     call: Call, text: str, mark: Mark | None, *, what: str
 ) -> tuple[CallResult, CompiledUnit | None]:
-    """What cicc makes of ``text`` without annotations, with line information; and that with counters, if it is well,
-    those of what ``mark`` marks too. ``what`` says which counts: `DEFAULT`, `ALL`, `SAMPLED` or
+    """What cicc makes of ``text`` without annotations, with line information. If that succeeded, also the same with
+    counters, including those of what ``mark`` marks. ``what`` says which counts: `DEFAULT`, `ALL`, `SAMPLED` or
     `DETAILED` of `cccopt.toolchain.options`.
 
-    The stub file is written anew. Raises CccError for code that is generated at link time (CCC087) and for a stub file
-    of another form than we know (CCC084).
+    The stub file is rewritten. Raises CccError for code that is generated at link time (CCC087) and for a stub file of
+    an unknown form (CCC084).
     """
     if call.links_late:
         raise CccError(
@@ -64,7 +64,7 @@ def compiled(
             )
         )
     with call.with_lines.running(with_header(strip(text), call.file)) as tool:
-        # These imports take as long as cicc does for a small file; nothing of what they make is garbage.
+        # These imports take as long as cicc does for a small file; nothing that they create is garbage.
         gc.disable()
         from cccopt.ptx.parser import keep_tables, prepare
 
@@ -113,8 +113,8 @@ def _counted(call: Call, ptx: str, plain: str, *, what: str) -> str:
 
 
 def _limits(call: Call, module: Module, plain: str) -> dict[str, int]:
-    """How many registers copies may have for as many blocks to be resident as of the ``plain`` kernels: most warps of a
-    sample run the plain kernel's code. Empty where ptxas cannot tell, as of code that is linked later.
+    """The most registers that let as many blocks of the copies be resident as of the ``plain`` kernels: most warps of a
+    sample run the plain kernel's code. Empty if ptxas cannot say, as for code that is linked later.
     """
     from cccopt.ptx.language import target_of
     from cccopt.toolchain.ptxas import assemble
@@ -131,8 +131,8 @@ def _limits(call: Call, module: Module, plain: str) -> dict[str, int]:
 def _with_regions(
     call: Call, asked: Annotated, plain: str, *, what: str
 ) -> tuple[str, tuple[Diagnostic, ...]]:
-    """The functions of ``plain`` with counted copies of what is made of the text that is ``asked`` for, empty where no
-    region is, and what there is to say.
+    """The functions of ``plain`` with counted copies of what cicc makes of the marked text (``asked``), empty if no
+    region is counted; and warnings.
     """
     if not asked.regions:
         return "", asked.warnings
@@ -145,7 +145,7 @@ def _with_regions(
     from cccopt.driver.function_texts import MARKER
     from cccopt.driver.original_functions import with_originals
 
-    if not MARKER.search(marked.ptx):  # what is annotated reaches no kernel
+    if not MARKER.search(marked.ptx):  # no annotated code reaches a kernel
         return "", asked.warnings
     counted = _counted(call, marked.ptx, plain, what=what)
     both = with_originals(counted, marked.ptx, frozenset(), lambda: plain)
@@ -156,12 +156,12 @@ def _with_regions(
 
 
 def _is_one_of_several(call: Call) -> bool:
-    """Whether nvcc compiles for several targets, by which it names its files then. It uses the stub file of one."""
+    """Whether nvcc compiles for several targets. It then names its files by target, and uses the stub file of one."""
     return f".{call.arch}." in Path(call.after("--stub_file_name")).name
 
 
 def _register(call: Call, counted: frozenset[str]) -> None:
-    """Have the program register the kernels with these names as its environment says."""
+    """Let the program register these kernels or their counted copies, as its environment says."""
     stub = call.after("--stub_file_name")
     if not stub or not Path(stub).is_file():
         return  # only PTX is made

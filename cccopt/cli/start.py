@@ -1,4 +1,4 @@
-"""The two programs. What they need is loaded here, and an interrupt (Ctrl-C) ends them quietly meanwhile, too.
+"""The two programs. An interrupt (Ctrl-C) ends them quietly, even while they load what they need.
 
 Imports nothing heavy: every compilation goes through here.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 
-TYPE_CHECKING = False  # as typing's, whose import takes 4 ms
+TYPE_CHECKING = False  # like typing's, whose import takes 4 ms
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
@@ -43,11 +43,11 @@ def _finished(main: Callable[[], int]) -> int:
 
 
 def _watch(handler: Callable[[int, FrameType | None], object]) -> None:
-    """Let ``handler`` take interrupts, unless our parent has them ignored (nohup)."""
+    """Let ``handler`` handle interrupts, unless our parent has set them to be ignored (nohup)."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, handler)
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """Nothing was begun, or all is done: there is nothing to clean up, and a traceback would say nothing."""
+    """Nothing was begun, or all is done: there is nothing to clean up, and a traceback would not help."""
     os._exit(INTERRUPTED)

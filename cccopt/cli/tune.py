@@ -174,7 +174,7 @@ def _print_left_out(left_out: Mapping[str, str]) -> None:
 
 
 def _table(tuned: Tuned, builds: Sequence[str]) -> Table:
-    """A kernel a line: its plain time, the gain of each build, the choice and what fresh runs of it gave."""
+    """One line per kernel: its plain time, the gain of each build, the choice and its gain in fresh runs."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("kernel", overflow="fold", max_width=40)
     table.add_column("plain", justify="right")
@@ -202,7 +202,7 @@ def _gain(gain: Gain | None) -> str:
 
 
 def _driver() -> str:
-    """The version of CUDA that the driver is for; empty without a driver."""
+    """The CUDA version that the driver supports; empty without a driver."""
     try:
         library = ctypes.CDLL("libcuda.so.1")
     except OSError:
