@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from cccopt.version import __version__
 
-TYPE_CHECKING = False  # as typing's: type checkers take it for true; importing typing takes 4 ms
+TYPE_CHECKING = False  # like typing's: type checkers take it for true; importing typing takes 4 ms
 if TYPE_CHECKING:
     from cccopt.checking import Checked, check
     from cccopt.diagnostic import CccError, Diagnostic

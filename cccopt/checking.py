@@ -1,4 +1,4 @@
-"""Tests the promise of independence on real inputs: do iterations of a marked loop access memory so that order shows?
+"""Tests the promise of independence on real inputs: does the order of a marked loop's iterations show in memory?
 
 The emulator runs the *original* program, PTX with the markers of annotations before any rewrite, and records what each
 iteration does to memory (`cccopt.emulator.record`). `cccopt.emulator.judging` says what is a conflict and what a benign
@@ -52,9 +52,9 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True)
 class CheckedAccess:
-    """What an iteration does: the line, ``load``, ``store`` or an atomic operation, the thread (``thread (5, 0, 0) of
-    block (0, 0, 0)``), its iterations from the outermost marked loop inwards, and the value in decimal; of an atomic
-    its operand.
+    """What an iteration does. ``action`` is ``load``, ``store`` or an atomic operation, ``thread`` is like
+    ``thread (5, 0, 0) of block (0, 0, 0)``, and ``iterations`` go from the outermost marked loop inwards. ``value`` is
+    in decimal, for an atomic its operand.
     """
 
     place: Place
@@ -68,10 +68,10 @@ class CheckedAccess:
 class Finding:
     """Two lines at which iterations of one loop meet in memory.
 
-    ``conflict`` tells whether the order of iterations matters there, ``kind`` how they meet. ``where`` is the memory of
-    the example in words (``element 17 of argument 2``), ``first`` and ``second`` what two iterations did to it, in that
-    order, in launch ``launch`` (from 1, named ``label``) of ``kernel``. They meet at ``places`` places in ``launches``
-    launches.
+    ``conflict`` says whether the order of iterations matters there, ``kind`` how they meet. ``where`` is the memory of
+    an example in words (``element 17 of argument 2``). ``first`` and ``second`` are what two iterations did to it, in
+    that order, in launch ``launch`` (counted from 1, named ``label``) of ``kernel``. They meet at ``places`` places in
+    ``launches`` launches.
     """
 
     conflict: bool
@@ -136,7 +136,7 @@ def _numbered(iterations: Sequence[Iteration]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a check found: conflicts first, those at more places before others; how many ``launches`` there were, and
+    """What a check found: conflicts first, findings at more places before others; how many ``launches`` there were, and
     how many ``iterations`` of marked loops ran in them, inner ones included.
     """
 
@@ -156,11 +156,11 @@ class Checked:
 
 
 class Checker:
-    """Marked PTX whose launches are checked, one after the other; global variables live on between them.
+    """Marked PTX whose launches are checked, one after the other; global variables keep their values between them.
 
     ``marked`` is the PTX (`cccopt.driver.marked_ptx`), ``name`` what messages call it.
 
-    Raises PtxError for text that is not PTX, and CccError (CCC103) where no marked loop is in it.
+    Raises PtxError for text that is not PTX, and CccError (CCC103) if it has no marked loop.
     """
 
     def __init__(self, marked: str, name: str = "<ptx>") -> None:
@@ -209,11 +209,11 @@ class Checker:
         """
         self._launches += 1
         self._launch = (self._program.kernel_name(kernel), label, args, names)
-        # Races of lanes are found here, too, and named by their iterations.
+        # The check also finds races of lanes, and names them by their iterations.
         self._program.launch(kernel, grid, block, args, shared_bytes=shared_bytes, hazards=False)
 
     def result(self) -> Checked:
-        """What was found so far. Raises CccError (CCC103) when no iteration of a marked loop ran."""
+        """What has been found so far. Raises CccError (CCC103) if no iteration of a marked loop ran."""
         if not self._iterations:
             raise _nothing(
                 "no iteration of a marked loop ran",
@@ -258,7 +258,7 @@ class Checker:
         )
 
     def _where(self, meeting: Meeting) -> tuple[str, np.dtype[Any] | None]:
-        """The memory of a meeting in words, and the type of its elements where an argument tells it."""
+        """The memory of a meeting in words, and the type of its elements if an argument gives it."""
         machine = self._record.machine
         if meeting.space == "local":
             return (
@@ -296,7 +296,7 @@ class Checker:
         return CheckedAccess(place, touch.action, thread, steps, _number(touch, size, dtype))
 
     def _source_place(self, touch: Touch) -> Place:
-        """The CUDA line of an access, for one in a header of the toolkit the line that calls it; or its PTX line."""
+        """The CUDA line of an access (for one in a header of the toolkit, the line that calls it), or its PTX line."""
         if touch.function not in self._lines:
             function = next(
                 f for f in self._program.module.functions() if f.name == touch.function and f.body is not None
@@ -359,7 +359,7 @@ def _nothing(message: str, why: str, help: str) -> CccError:
 
 
 def _plain(name: str) -> str:
-    """The variable in a mangled name of one in a function: ``bins`` of ``_ZZ1kE4bins``."""
+    """The plain name of a variable of a function, from its mangled name: ``bins`` from ``_ZZ1kE4bins``."""
     match = re.search(r"E(\d+)(\w+)$", name) if name.startswith("_ZZ") else None
     return name if match is None else match[2][: int(match[1])]
 
@@ -380,7 +380,7 @@ def _of_toolkit(file: str) -> bool:
 
 
 def _number(touch: Touch, size: int, dtype: np.dtype[Any] | None) -> str:
-    """The value as its array has it, or else its instruction."""
+    """The value in the type of its array, or else of its instruction."""
     if dtype is None or dtype.itemsize != size or dtype.kind not in "iuf":
         kind = touch.opcode.rpartition(".")[2][0]
         dtype = np.dtype(f"{ {'f': 'f', 's': 'i'}.get(kind, 'u') if size > 1 else 'u' }{size}")

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Choice(str, Enum):
-    """A choice that is its name wherever text is made of it: Python 3.10 has no `enum.StrEnum`."""
+    """A choice that becomes its value when it is converted to text: Python 3.10 has no `enum.StrEnum`."""
 
     def __str__(self) -> str:
         return str(self.value)

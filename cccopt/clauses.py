@@ -15,7 +15,7 @@ from cccopt.choice import Choice
 
 
 class MarkedShape(Choice):
-    """What a begin marker is about: a loop (or a function that becomes one), or a path that is no loop."""
+    """What a begin marker is about: a loop (or a function that becomes one), or a path that is not a loop."""
 
     LOOP = "for"
     PATH = "if"
@@ -41,8 +41,9 @@ LOOPS_OF_TASKS = frozenset({Kind.FOR_VARIABLE, Kind.WHILE, Kind.RECURSIVE})
 """The pragmas of paths that are loops."""
 
 FLAG_OPERATORS = frozenset({"=", "|", "&"})
-"""The operators of `reduce` for variables that iterations set to one constant: ``=``, and the two that do it to a
-``bool``."""
+"""The operators of `reduce` for variables that iterations set to one constant: ``=``, and the two that do so for a
+``bool``.
+"""
 
 _ALL = frozenset(Kind)
 
@@ -141,7 +142,7 @@ BY_WORD: Mapping[str, Clause] = {word: clause for clause in CLAUSES for word in 
 
 
 def attributes(clauses: Clauses) -> Iterator[str]:
-    """What a begin marker says of the clauses; what is as usual is left out."""
+    """What a begin marker says about the clauses; defaults are left out."""
     usual = Clauses()
     for clause in CLAUSES:
         value = getattr(clauses, clause.field)

@@ -1,7 +1,7 @@
 """What cccopt says: a diagnostic is a value (code, severity, message, places, help); rendering comes last.
 
-The manner is rustc's: the message is lower-case and is complete by itself, identifiers are in backticks; the *error*
-says what, *why* gives the reason, *help* says what would work.
+The style is rustc's: the message is lower-case and complete in itself, identifiers are in backticks; the *error* says
+what is wrong, *why* gives the reason, *help* says what would work.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def error(
 
 
 def render(diagnostic: Diagnostic) -> str:
-    """The diagnostic as plain text in rustc's manner, without a final newline."""
+    """The diagnostic as plain text in rustc's style, without a final newline."""
     lines = [f"{diagnostic.severity.value}[{diagnostic.code}]: {diagnostic.message}"]
     if diagnostic.place is not None:
         lines += _quote(diagnostic.place, "")
@@ -91,7 +91,7 @@ def _quote(place: Place, label: str) -> list[str]:
     if place.line_text:
         number = str(place.position.line)
         line, column = place.quoted()
-        # Terminals obey control characters, and what was no UTF-8 cannot be printed.
+        # Terminals obey control characters, and what was not UTF-8 cannot be printed.
         line = "".join(c if c == "\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
         # Tabs are kept in the pad so that the caret stays under its column.
         pad = "".join("\t" if c == "\t" else " " for c in line[:column])

@@ -1,7 +1,7 @@
 """Files that are whole or absent: a reader never sees half of one, and a failure leaves what was there.
 
-Bytes that are no UTF-8 (a user's Latin-1 comments) and line ends travel unchanged. Imports nothing heavy: the
-shims of nvcc's tools read and write with it.
+Bytes that are not UTF-8 (a user's Latin-1 comments) and line ends stay unchanged. Imports nothing heavy: the shims of
+nvcc's tools read and write with it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 from errno import EACCES, EEXIST, EISDIR
 
-TYPE_CHECKING = False  # as typing's, whose import takes 4 ms
+TYPE_CHECKING = False  # like typing's, whose import takes 4 ms
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -37,12 +37,12 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def write_all(contents: Mapping[str | os.PathLike[str], bytes]) -> None:
-    """Write each content as `write_bytes` does, or none where one cannot be written. Raises CccError (CCC086)."""
+    """Write each content as `write_bytes` does, or none if one cannot be written. Raises CccError (CCC086)."""
     aside: dict[str, str] = {}
     path: str | os.PathLike[str] = ""
     try:
         for path, content in contents.items():
-            # A link (/dev/stdout is one) is followed; what is no plain file takes the text as it comes.
+            # A link (/dev/stdout is one) is followed; what is not a regular file is written to directly.
             target = os.path.realpath(path)
             if _is_special(target):
                 _write(target, content)
@@ -65,9 +65,9 @@ def write_all(contents: Mapping[str | os.PathLike[str], bytes]) -> None:
 
 
 def require_writable(*paths: str | os.PathLike[str] | None) -> None:
-    """See that each file (None: there is none) can be written, before the work on what is to stand in it.
+    """Check that each file (None: there is none) can be written, before the work on its contents.
 
-    Raises CccError (CCC086), also where two of them are one file.
+    Raises CccError (CCC086), also if two of them are the same file.
     """
     taken: set[str] = set()
     for path in paths:
@@ -89,7 +89,7 @@ def require_writable(*paths: str | os.PathLike[str] | None) -> None:
 
 
 def make_folder(path: str | os.PathLike[str]) -> None:
-    """Make a folder, where it is not there yet, and see that files can be made in it. Raises CccError (CCC086)."""
+    """Make a folder if it does not exist yet, and check that files can be made in it. Raises CccError (CCC086)."""
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as problem:
@@ -98,13 +98,13 @@ def make_folder(path: str | os.PathLike[str]) -> None:
 
 
 def encoded(text: str) -> bytes:
-    """The bytes of a text that `read_text` gave, or that is to be read by it."""
+    """The bytes of a text that `read_text` returned or is to read."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def file_error(verb: str, path: str | os.PathLike[str], problem: OSError) -> CccError:
     """The error (CCC086) for a file that the system does not let us ``verb``."""
-    from cccopt.diagnostic import CccError, error  # 10 ms that those without an error need not wait
+    from cccopt.diagnostic import CccError, error  # takes 10 ms, so only for an error
 
     reason = (problem.strerror or (os.strerror(problem.errno) if problem.errno else str(problem))).lower()
     return CccError(error("CCC086", f"cannot {verb} `{os.fspath(path)}`: {reason}"))

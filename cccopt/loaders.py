@@ -1,7 +1,7 @@
 """Annotated kernels in Python's GPU libraries: CuPy and cuda.core. PyCUDA has a module of its own, `cccopt.pycuda`.
 
-CuPy is given a fat binary and not PTX: ptxas has run with the user's options (``-maxrregcount``), and a driver
-older than nvcc can load it.
+CuPy gets a fat binary, not PTX: ptxas has run with the user's options (``-maxrregcount``), and a driver older than nvcc
+can load it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def cupy_module(
 
     Raises:
         CccError: With the refusals, with nvcc's messages (CCC085), without CuPy (CCC092), without a GPU whose
-            architecture could be taken (CCC093), and for ``name_expressions`` (CCC097).
+            architecture could be used (CCC093), and for ``name_expressions`` (CCC097).
     """
     cupy = library("cupy", "CuPy", "pip install cupy-cuda13x")
     if name_expressions is not None:
@@ -88,10 +88,10 @@ def cupy_module(
     )
     if made.messages:
         warnings.warn(made.messages, stacklevel=2)
-    # CuPy keeps what it loaded from a path for ever: other contents need another name.
+    # CuPy keeps what it has loaded from a path forever: different contents need a different name.
     path = _folder() / f"{hashlib.sha256(made.code).hexdigest()}.fatbin"
     write_bytes(path, made.code)
-    # An instance of RawModule itself takes no further attribute.
+    # An instance of RawModule itself accepts no further attribute.
     module = type("RawModule", (cupy.RawModule,), {"report": made.report})
     counting = current()
     if counting is None:
@@ -128,11 +128,11 @@ def _cupy_copy(cupy: Any, device: int, address: int, size: int) -> bytes:
 
 
 def optimize(object_code: Any, *, ccc: str = "auto", keep_going: bool = False) -> Any:
-    """Rewrite the marked regions of an object code of cuda.core.
+    """Rewrite the marked regions of a cuda.core ``ObjectCode``.
 
-    `cccopt.annotate` puts marks into the source before NVRTC compiles it. In a `cccopt.profile` and under `cccopt
-    profile` nothing is rewritten, and kernels are counted on the device that is current; names then map to the
-    counted copies.
+    `cccopt.annotate` puts marks into the source before NVRTC compiles it. In a `cccopt.profile` and under
+    `cccopt profile` nothing is rewritten, and kernels are counted on the current device; names then map to the counted
+    copies.
 
     Args:
         object_code: An ``ObjectCode`` of PTX.
@@ -143,7 +143,7 @@ def optimize(object_code: Any, *, ccc: str = "auto", keep_going: bool = False) -
         An ``ObjectCode`` of the same name and symbol mapping; ``object_code`` itself if no region is rewritten.
 
     Raises:
-        CccError: For refused regions and for PTX that cannot be read, as `cccopt.transform` does, for object code that
+        CccError: For refused regions and for PTX that cannot be read, as in `cccopt.transform`, for object code that
             holds no PTX (CCC097), and if kernels are to be counted and no device is current (CCC093).
     """
     kind = getattr(object_code, "code_type", type(object_code).__name__)
@@ -180,7 +180,7 @@ def _with_code(object_code: Any, ptx: str, names: Mapping[Any, str | bytes]) -> 
 
 
 def _counted_object(object_code: Any, text: str, name: str, counting: Profiling) -> Any:
-    """``object_code`` with counted copies of its kernels, which are found by the names of these."""
+    """``object_code`` with counted copies of its kernels, which are found by the kernels' names."""
     module, layout = with_counted_copies(parse(text, name))
     copies = {f.name: (f.name + COUNTED).encode() for f in layout.functions if f.kernel and f.counted}
     if not copies:
@@ -201,20 +201,20 @@ def _counted_object(object_code: Any, text: str, name: str, counting: Profiling)
 
 
 class _ObjectCodeMemory:
-    """The variables of an object code on the device that is current as this is made: cuda.core itself finds kernels
-    alone.
+    """The variables of an object code on the device that is current when this is made: cuda.core itself finds only
+    kernels.
     """
 
     def __init__(self, driver: Any, object_code: Any) -> None:
         self._driver = driver
-        self._object_code = object_code  # which is unloaded with its last user
+        self._object_code = object_code  # unloaded with its last user
         self._context = self._call("cuCtxGetCurrent")
         self.device = (
             bytes(self._call("cuDeviceGetName", 256, self._call("cuCtxGetDevice"))).decode().rstrip("\0")
         )
 
     def _call(self, function: str, *arguments: Any) -> Any:
-        """What a function of the driver gives."""
+        """What a function of the driver returns."""
         status, *given = getattr(self._driver, function)(*arguments)
         if int(status):
             help = "make a device current first: `cuda.core.Device().set_current()`"
@@ -222,11 +222,11 @@ class _ObjectCodeMemory:
         return given[0] if given else None
 
     def address(self, variable: str) -> int:
-        """Where a variable is, after loading the object code if need be."""
+        """Where a variable is, after loading the object code if necessary."""
         return int(self._call("cuLibraryGetGlobal", self._object_code.handle, variable.encode()))
 
     def copy(self, address: int, size: int) -> bytes:
-        """Bytes of the device, once all that runs there has ended."""
+        """Bytes from the device, once all work on it has ended."""
         found = bytearray(size)
         self._call("cuCtxPushCurrent", self._context)
         try:
@@ -238,7 +238,7 @@ class _ObjectCodeMemory:
 
 
 def library(module: str, name: str, install: str) -> Any:
-    """A GPU library's module. Raises CccError (CCC092) where it does not load."""
+    """A GPU library's module. Raises CccError (CCC092) if it does not load."""
     try:
         return importlib.import_module(module)
     except ImportError as reason:
@@ -261,7 +261,7 @@ def no_gpu(message: str, reason: Exception, help: str) -> CccError:
 
 @cache
 def _folder() -> Path:
-    """Where this process's modules lie until its end: CuPy reads them late, and again for each device."""
+    """The folder for this process's modules until its end: CuPy reads them late, and again for each device."""
     folder = Path(tempfile.mkdtemp(prefix="cccopt-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

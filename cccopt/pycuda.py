@@ -28,8 +28,8 @@ except ImportError:
 class SourceModule(_SourceModule):  # type: ignore[misc]
     """PyCUDA's ``SourceModule`` with ``ccc-nvcc`` as its nvcc.
 
-    PyCUDA itself compiles: the arguments mean the same as there, its cache works, and options of ptxas take
-    effect. In a `cccopt.profile` and under `cccopt profile`, nothing is rewritten, and kernels are counted.
+    PyCUDA itself compiles: the arguments mean the same as in PyCUDA, its cache works, and options of ptxas take effect.
+    In a `cccopt.profile` and under `cccopt profile`, nothing is rewritten, and kernels are counted.
 
     Args:
         source: The annotated CUDA text.
@@ -118,8 +118,8 @@ class SourceModule(_SourceModule):  # type: ignore[misc]
 
     @cached_property
     def _explained(self) -> tuple[str, dict[str, Any]]:
-        """PTX and report, from a compilation of their own: PyCUDA's cache, which may have saved the first, keeps
-        machine code alone.
+        """PTX and report, from a separate compilation: PyCUDA's cache, which may have made the first one unnecessary,
+        keeps only machine code.
         """
         with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
             report = Path(folder) / "report.json"

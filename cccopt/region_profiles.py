@@ -28,12 +28,12 @@ class KernelLaunch(Protocol):
 
 
 def profile_of(marked: str, launches: Iterable[KernelLaunch]) -> RunProfile:
-    """Count on the emulator how often warps and lanes come to each marked region.
+    """Count on the emulator how often warps and lanes reach each marked region.
 
     Args:
         marked: PTX with marks, not rewritten (`cccopt.driver.marked_ptx`).
-        launches: What to run, for instance each a `cccopt.harness.workload.Launch`. A launch runs before the next is
-            asked for.
+        launches: The launches to run, for instance `cccopt.harness.workload.Launch` objects. A launch runs before the
+            next is requested.
 
     Returns:
         A profile for `cccopt.compile` and `cccopt.transform`; two of them add up.
@@ -51,8 +51,7 @@ def profile_of(marked: str, launches: Iterable[KernelLaunch]) -> RunProfile:
 
 
 def program_of(marked: str, name: str = "<ptx>") -> Program:
-    """Marked PTX, ready to be run for a profile: where markers ask for a loop (``grid``, ``recursive``), with that
-    loop.
+    """Marked PTX, ready to be run for a profile, with the loops that its markers ask for (``grid``, ``recursive``).
 
     Raises PtxError for text that is not PTX.
     """

@@ -1,4 +1,4 @@
-"""Where the grammar, the headers, the samples and the benchmark sets lie: in the wheel, or in a source checkout."""
+"""Where the grammar, the headers, the samples and the benchmark sets are: in the wheel, or in a source checkout."""
 
 from __future__ import annotations
 

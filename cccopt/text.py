@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 QUOTED = 160
-"""Characters that a diagnostic quotes of one line at most."""
+"""The most characters that a diagnostic quotes of one line."""
 
-_STEP = 1 << 16  # characters that are searched for a line at a time
+_STEP = 1 << 16  # characters that are searched at a time for a line
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -31,7 +31,7 @@ class SourceText:
         return Position(self.text.count("\n", 0, offset) + 1, offset - start + 1)
 
     def offset(self, position: Position) -> int:
-        """The offset (0-based) of the character at ``position``; past the end for a line that is not there."""
+        """The offset (0-based) of the character at ``position``; past the end for a line that does not exist."""
         start = self._start(position.line)
         return len(self.text) if start is None else start + position.column - 1
 
@@ -41,14 +41,14 @@ class SourceText:
         return self.text[start:stop]
 
     def place(self, position: Position) -> Place:
-        """``position`` as a diagnostic points at it: with its line, or with what is around it in a long one."""
+        """``position`` as a diagnostic points at it: with its line, or with the part of a long line around it."""
         start, stop = self._extent(position.line)
         first, last = _around(stop - start, position.column)
         line = self.text[start + first : start + last]
         return Place(self.name, position, *_marked(line, first, last < stop - start))
 
     def _extent(self, number: int) -> tuple[int, int]:
-        """Where line ``number`` begins and ends; an empty one for a line that is not there."""
+        """Where line ``number`` begins and ends; an empty range for a line that does not exist."""
         start = self._start(number)
         if start is None:
             return 0, 0
@@ -78,7 +78,7 @@ class SourceText:
 class Place:
     """A position in a named file, with the line itself when it is known: what a diagnostic points at.
 
-    Of a long line ``line_text`` holds a part: its first character is ``skipped`` columns into the line.
+    For a long line, ``line_text`` holds a part: its first character is ``skipped`` columns into the line.
     """
 
     file: str
@@ -90,7 +90,7 @@ class Place:
         return f"{self.file}:{self.position.line}:{self.position.column}"
 
     def quoted(self) -> tuple[str, int]:
-        """What to print of the line, at most `QUOTED` characters, and the place (0-based) of the column in it."""
+        """The part of the line to print, at most `QUOTED` characters, and the place (0-based) of the column in it."""
         at = self.position.column - 1 - self.skipped
         first, last = _around(len(self.line_text), at + 1)
         text, skipped = _marked(self.line_text[first:last], first, last < len(self.line_text))
@@ -101,7 +101,7 @@ _MORE = "..."
 
 
 def shortened(text: str, most: int = 60) -> str:
-    """``text``, or the beginning of a long one, in ``most`` characters: what a message can name."""
+    """``text``, or the beginning of a long one, in ``most`` characters, for use in a message."""
     return text if len(text) <= most else text[: most - len(_MORE)] + _MORE
 
 
@@ -116,6 +116,6 @@ def _around(length: int, column: int) -> tuple[int, int]:
 
 
 def _marked(line: str, first: int, more: bool) -> tuple[str, int]:
-    """A part of a line that begins at ``first``, with dots for what is left out, and where that begins."""
+    """A part of a line that begins at ``first``, with dots for what is left out, and where the result begins."""
     text = line + (_MORE if more else "")
     return (_MORE + text, first - len(_MORE)) if first else (text, 0)

@@ -1,1 +1,1 @@
-"""What data-flow analysis tells of a function: control flow, dominators, liveness, loops, uniformity, addresses."""
+"""What data-flow analysis says about a function: control flow, dominators, liveness, loops, uniformity, addresses."""

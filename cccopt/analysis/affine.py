@@ -1,8 +1,8 @@
 """Affine addresses: by how much a register's value grows from one lane of the warp to the next.
 
 A value is *affine in the lane* if it is a uniform number plus a constant, its *stride*, times the lane. `%tid.x` and
-`%laneid` have stride 1, a uniform value 0; sums, differences and products with constants, shifts to the left and
-conversions of integers carry strides on, and so does an induction variable that grows by the same in all lanes.
+`%laneid` have stride 1, uniform values 0. Sums, differences, products with constants, left shifts and integer
+conversions propagate strides, and so does an induction variable that grows by the same amount in all lanes.
 
         mad.lo.s32 %r1, %ctaid, %ntid, %tid;    %r1: 1
     LOOP:
@@ -11,9 +11,9 @@ conversions of integers carry strides on, and so does an induction variable that
         ld.global.u32 %r2, [%rd3];              lanes beside one another read elements beside one another
         add.s32 %r1, %r1, %nthreads;            %r1: 1 again
 
-The answer is for judging speed, not for proofs: that 32 lanes of a warp differ in `%tid.x` alone (blocks whose width is
-a multiple of 32), and that no narrow sum wraps around between two lanes, is assumed. Coutinho, Sampaio, Pereira, Meira,
-"Divergence analysis and optimizations", PACT 2011 (affine values).
+The answer serves to judge speed, not for proofs. It assumes that the lanes of a warp differ only in `%tid.x` (blocks
+whose width is a multiple of 32), and that no narrow sum wraps around between two lanes. Coutinho, Sampaio, Pereira,
+Meira, "Divergence analysis and optimizations", PACT 2011 (affine values).
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ from cccopt.ptx.isa import Arithmetic, Memory
 _STRIDES = {"%tid.x": 1, "%laneid": 1, "%tid.y": 0, "%tid.z": 0}
 
 _Source = int | None | frozenset[int]
-"""A stride that is known at once, or the definitions that tell it."""
+"""A stride that is known at once, or the definitions that determine it."""
 
 _Stride = int | None | OneOf["unsolved"]
-"""The stride of a definition; unsettled until all that it is made of has been looked at."""
+"""The stride of a definition; unsolved until all that it is computed from has been examined."""
 
 
 @dataclass(frozen=True)
 class LaneStrides:
-    """The strides of one function's registers over the lanes. Statements go by index.
+    """The strides of one function's registers over the lanes. Statements are given by index.
 
-    A definition is looked at when something asks for it, with all that it is made of, and once, however many read it.
-    Counters are assumed to keep the stride that they begin with until an iteration shows otherwise: Wegman, Zadeck,
-    "Constant propagation with conditional branches", TOPLAS 13(2), 1991.
+    A definition is examined on demand, with all that it is computed from, and only once, however many statements read
+    it. Counters are assumed to keep their initial stride until an iteration shows otherwise: Wegman, Zadeck, "Constant
+    propagation with conditional branches", TOPLAS 13(2), 1991.
     """
 
     reaching: ReachingDefinitions
@@ -67,11 +67,11 @@ class LaneStrides:
     loops: tuple[Loop, ...]
 
     def of_register(self, statement: int, register: str) -> int | None:
-        """The stride of a register as ``statement`` reads it; None where it is not known to have one."""
+        """The stride of a register as ``statement`` reads it; None if it is not known to have one."""
         return self._of_source(self._of_register(statement, register))
 
     def of_access(self, statement: int) -> int | None:
-        """The stride of a memory instruction's address, in bytes a lane; None where it is not known to have one."""
+        """The stride of a memory instruction's address, in bytes per lane; None if it is not known to have one."""
         instruction = self.reaching.body[statement]
         addresses = (
             [o for o in instruction.operands if isinstance(o, Address)]
@@ -83,7 +83,7 @@ class LaneStrides:
         return self._of_source(self._of_operand(statement, addresses[0].base))
 
     def is_coalesced(self, statement: int) -> bool:
-        """Whether lanes beside one another access memory beside one another: the stride is the access' size."""
+        """Whether neighboring lanes access neighboring memory: the stride is the size of the access."""
         size = access_size(self.reaching.body[statement])
         stride = self.of_access(statement)
         return size > 0 and stride is not None and abs(stride) == size
@@ -95,7 +95,7 @@ class LaneStrides:
         return None if stride == "unsolved" else stride
 
     def _solve(self, wanted: Iterable[int]) -> None:
-        """Find the strides of definitions and of all that these are made of."""
+        """Find the strides of definitions and of all that these are computed from."""
         readers: dict[int, list[int]] = {}
         new: dict[int, None] = {}
         work = list(wanted)
@@ -109,7 +109,7 @@ class LaneStrides:
                 for made_of in source if isinstance(source, frozenset) else ():
                     readers.setdefault(made_of, []).append(definition)
                     work.append(made_of)
-        while new:  # a stride changes twice at most: to a number, and to none
+        while new:  # a stride changes at most twice: to a number, and to None
             definition, _ = new.popitem()
             stride = self._of_definition(definition)
             if stride != self._strides[definition]:
@@ -118,12 +118,12 @@ class LaneStrides:
 
     @cached_property
     def _strides(self) -> dict[int, _Stride]:
-        """The strides of what each definition writes, of those that have been looked at."""
+        """The strides of what definitions write, for those that have been examined."""
         return {}
 
     def _joined(self, source: _Source) -> _Stride:
-        """The stride of a value from those of its definitions: there is one, or it is a loop's counter, which begins
-        with a stride that each iteration leaves unchanged.
+        """The stride of a value from those of its definitions: either there is only one, or the value is a loop counter
+        whose initial stride each iteration leaves unchanged.
         """
         if not isinstance(source, frozenset):
             return source
@@ -138,7 +138,7 @@ class LaneStrides:
         return begins if again in (begins, "unsolved") or begins == "unsolved" else None
 
     def _counter(self, definitions: frozenset[int]) -> tuple[int, int] | None:
-        """The definitions before a loop and in it, if there are these two, and each iteration runs the latter once."""
+        """The definitions before a loop and in it, if there are only these two and each iteration runs the latter."""
         if definitions not in self._counters:
             self._counters[definitions] = self._found_counter(definitions)
         return self._counters[definitions]
@@ -175,7 +175,7 @@ class LaneStrides:
         return combined(instruction, instruction.operands[1:], known)
 
     def _sources(self, index: int) -> tuple[_Source, ...]:
-        """What a definition computes its value from; nothing where that has no stride."""
+        """What a definition computes its value from; empty if the value has no stride."""
         if index not in self._known_sources:
             instruction = self.reaching.body[index]
             plain = (
@@ -209,7 +209,7 @@ class LaneStrides:
 
 
 def access_size(instruction: Statement) -> int:
-    """The bytes that one lane loads or stores; 0 where the table does not tell."""
+    """The bytes that one lane loads or stores; 0 if the instruction table does not say."""
     if not isinstance(instruction, Instruction):
         return 0
     facts = isa.facts(instruction)
@@ -250,7 +250,7 @@ def _types(instruction: Instruction) -> list[str]:
 
 
 def _product(sources: tuple[Operand, ...], a: int | None, b: int | None) -> int | None:
-    """The stride of a product: only one with a constant has one, or one of uniform values."""
+    """The stride of a product with a constant, or of uniform values; None for other products."""
     if a == 0 and b == 0:
         return 0
     for stride, factor in ((a, integer(sources[1])), (b, integer(sources[0]))):

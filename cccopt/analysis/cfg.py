@@ -26,7 +26,7 @@ from cccopt.ptx.isa import Control
 
 
 class EdgeKind(Enum):
-    """How control passes from one block to the next; one edge may be several kinds at once."""
+    """How control passes from one block to the next; one edge may be of several kinds."""
 
     TAKEN = "taken"  # by a branch, direct or indexed
     FALLTHROUGH = "fallthrough"  # past the end of the block
@@ -50,7 +50,7 @@ class Block:
 class ControlFlowGraph:
     """Blocks in file order and the edges between them, by block index.
 
-    ``successors[b]`` and ``predecessors[b]`` are sorted and hold a block once; ``kinds[a, b]`` tells how
+    ``successors[b]`` and ``predecessors[b]`` are sorted and hold each block once; ``kinds[a, b]`` says how
     ``a`` reaches ``b``. ``exits`` are the blocks from which control can leave the function (`ret`, `exit`,
     `trap`, guarded or not, and the end of the body); a guarded one has a successor too.
     """
@@ -92,7 +92,7 @@ class ControlFlowGraph:
 def build(body: Body) -> ControlFlowGraph:
     """The control flow graph of ``body``.
 
-    Raises ValueError where a branch names a label that its scope does not see (the verifier says so with a
+    Raises ValueError if a branch names a label that is not visible in its scope (the verifier reports that with a
     place).
     """
     blocks = split(body)
@@ -128,7 +128,7 @@ def build(body: Body) -> ControlFlowGraph:
 
 
 def ending(body: Body, block: Block) -> Instruction | None:
-    """The branch, `ret`, `exit` or `trap` that ends ``block``, or None where control only falls through."""
+    """The branch, `ret`, `exit` or `trap` that ends ``block``, or None if control only falls through."""
     last = body[block.stop - 1] if block.stop > block.start else None
     return last if isinstance(last, Instruction) and ends_block(last) else None
 
@@ -136,8 +136,8 @@ def ending(body: Body, block: Block) -> Instruction | None:
 def reverse_postorder(
     successors: Mapping[int, Iterable[int]] | Sequence[Iterable[int]], *entries: int
 ) -> tuple[int, ...]:
-    """The nodes that ``entries`` reach, in reverse postorder of one depth-first walk from each of them in turn, targets
-    in order.
+    """The nodes that ``entries`` reach, in reverse postorder of a depth-first walk from each entry in turn, targets in
+    order.
     """
     order: list[int] = []
     seen: set[int] = set()
@@ -159,7 +159,7 @@ def reverse_postorder(
 
 
 def split(body: Body) -> tuple[Block, ...]:
-    """The blocks of ``body``, as `build` has them; labels in a row head one block."""
+    """The blocks of ``body``, as in `build`; consecutive labels head one block."""
     starts = [0]
     after_end, after_label = False, True
     for index, statement in enumerate(body):
@@ -180,16 +180,16 @@ def _label(body: Body, start: int) -> str | None:
 
 
 _LEAVING = frozenset({Control.RETURN, Control.EXIT, Control.TRAP})
-_STAYING = (Control.NEXT, Control.CALL)  # no set: each instruction is asked, and enumerations hash slowly
+_STAYING = (Control.NEXT, Control.CALL)  # not a set: each instruction is tested, and enum members hash slowly
 
 
 def ends_block(statement: Statement) -> bool:
-    """Whether control may go on elsewhere than after the statement."""
+    """Whether control may continue anywhere but after the statement."""
     return isinstance(statement, Instruction) and isa.facts(statement).control not in _STAYING
 
 
 def _label_finder(body: Body) -> Callable[[int, str], int]:
-    """A function from a statement and a label's name to the label's statement: names live in `{ }` scopes."""
+    """A function that maps a statement and a label's name to the label's statement: names live in `{ }` scopes."""
     scope_of: list[int] = []
     parent = {0: 0}
     scope = 0

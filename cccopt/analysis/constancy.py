@@ -32,11 +32,11 @@ CONSTANT_SPECIAL_REGISTERS = (
     | {f"%tid{axis}" for axis in _AXES}
     | {f"%lanemask_{relation}" for relation in ("eq", "le", "lt", "ge", "gt")}
 )
-"""Special registers that keep their value as long as a thread runs, each thread its own."""
+"""Special registers that keep their value as long as a thread runs, even if threads have different values."""
 
 
 def reads_unchanging_memory(instruction: Instruction, function: Function) -> bool:
-    """Whether a load reads what no store of this launch changes, wherever in it the address points."""
+    """Whether a load reads memory that no store of this launch changes, wherever in it the address points."""
     space = isa.facts(instruction).space
     if space == "const" or (instruction.base == "ld" and "nc" in instruction.parts):
         return True
@@ -46,7 +46,7 @@ def reads_unchanging_memory(instruction: Instruction, function: Function) -> boo
 def _reads_own_parameter(instruction: Instruction, function: Function) -> bool:
     """Whether a `ld.param` reads a parameter of ``function``, not what a call has returned.
 
-    An address in a register can only point into a kernel's own parameters: those of a call have none to take.
+    An address in a register can only point into a kernel's own parameters: those of a call have no address to take.
     """
     own = {parameter.name for parameter in function.parameters}
     bases = [operand.base for operand in instruction.operands if isinstance(operand, Address)]

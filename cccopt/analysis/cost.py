@@ -1,8 +1,8 @@
-"""Static cost: issue slots of code by throughput class, inner loops weighted by their trip counts.
+"""Static cost: issue slots of code by throughput class, with inner loops weighted by their trip counts.
 
-A statement costs what the instruction table says (`isa.Facts.slots`: 128 results a clock of an SM are one slot), a call
-also what it calls. A loop counts as often as it iterates where a counter with constant start, step and bound tells,
-`DEFAULT_TRIP_COUNT` times elsewhere.
+A statement costs what the instruction table says (`isa.Facts.slots`: 128 results per clock and SM are one slot); a call
+also costs what its callee does. A loop counts as often as it iterates if a counter with constant start, step and bound
+shows it, else `DEFAULT_TRIP_COUNT` times.
 
         mov.u32 %r1, 0;                          5 iterations: the block counts 5 x 7 slots
     LOOP:
@@ -11,8 +11,8 @@ also what it calls. A loop counts as often as it iterates where a counter with c
         setp.ne.s32 %p1, %r1, 20;                2
         @%p1 bra LOOP;                           2
 
-All paths through a piece of code count: where lanes part, the warp runs both. Aho, Lam, Sethi, Ullman, "Compilers",
-2nd ed., 9.1.6 (induction variables).
+All paths through a piece of code count: if lanes diverge, the warp runs both sides. Aho, Lam, Sethi, Ullman,
+"Compilers", 2nd ed., 9.1.6 (induction variables).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from cccopt.ptx.ir import Body, Function, Instruction, Literal, Module, Operand,
 from cccopt.ptx.isa import Arithmetic, Control
 
 DEFAULT_TRIP_COUNT = 8
-"""The trip count of a loop of which nothing is known."""
+"""The trip count of a loop about which nothing is known."""
 
 MAX_TRIP_COUNT = 1 << 16
-"""A counter that has not ended by then counts as unknown."""
+"""A counter that has not reached its bound by then counts as unknown."""
 
 _DEEPEST = 8
 
@@ -65,8 +65,8 @@ class Costs:
     def of_blocks(
         self, blocks: Collection[int], inside: Collection[int], one_iteration_of: int | None = None
     ) -> float:
-        """What ``blocks`` cost when the piece of code ``inside`` that they belong to runs once. Of the loop with header
-        ``one_iteration_of`` it is one iteration.
+        """What ``blocks`` cost when the piece of code ``inside`` that they belong to runs once. The loop with header
+        ``one_iteration_of`` counts as one iteration.
         """
         piece = frozenset(inside)
         return sum(self.of_block(b) * self._weight(b, piece, one_iteration_of) for b in sorted(blocks))
@@ -74,7 +74,7 @@ class Costs:
     def cycles_per_slot(
         self, blocks: Collection[int], inside: Collection[int], one_iteration_of: int | None = None
     ) -> float:
-        """The cycles that a warp which runs alone takes (`cccopt.analysis.latency`) for each slot of that; 0 of no
+        """The cycles that a warp running alone takes (`cccopt.analysis.latency`) per slot of `of_blocks`; 0 for no
         code.
         """
         piece = frozenset(inside)
@@ -94,14 +94,14 @@ class Costs:
         return latency.of_block(self.body, here) + latency.A_SLOT * sum(map(self._callee, calls))
 
     def of_statement(self, index: int) -> float:
-        """What one run of the statement costs, the function that it calls included."""
+        """What one run of the statement costs, including the function that it calls."""
         statement = self.body[index]
         if not isinstance(statement, Instruction):
             return 0.0
         return isa.facts(statement).slots + (self._callee(statement) if _is_call(statement) else 0.0)
 
     def trip_count(self, loop: Loop) -> int | None:
-        """How often the loop's body runs once it is entered, where all of that is constant."""
+        """How often the loop's body runs once it is entered; None unless that is known to be constant."""
         found = [count for a, b in loop.exits if (count := self._exit_after(loop, a, b)) is not None]
         return min(found, default=None)
 
@@ -124,7 +124,7 @@ class Costs:
         name = isa.callee_of(call)
         if name is None or name in self.callers:
             return 0.0
-        # Of the callers only those matter that the callee comes back to.
+        # Only callers that the callee may call again matter.
         key = name, self.callers & self._calls.reached(name)
         if key not in self._calls.costs:
             self._calls.costs[key] = self._of_function(name)
@@ -157,7 +157,7 @@ class Costs:
         met = self._met(loop, test, (target != block + 1) != branch.guard.negated)
         if met is None:
             return None
-        # A test before the body has been passed once more than the body.
+        # A test before the body runs once more than the body.
         return met if block in loop.latches else max(met - 1, 0)
 
     def _met(self, loop: Loop, test: int, wanted: bool) -> int | None:
@@ -243,8 +243,8 @@ class Costs:
 
 @dataclass(frozen=True)
 class _Calls:
-    """Which function calls which in a module, and the costs of functions by name and those of their callers that they
-    may call.
+    """Which functions of a module call which, and the costs of functions by name and by the callers that they may call
+    again.
     """
 
     module: Module
@@ -257,7 +257,7 @@ class _Calls:
 
     @cached_property
     def callees(self) -> dict[str, frozenset[str]]:
-        """What the calls in each function name."""
+        """The functions that each function calls by name."""
         return {
             name: frozenset(
                 callee
@@ -269,7 +269,7 @@ class _Calls:
         }
 
     def reached(self, name: str) -> frozenset[str]:
-        """What a function calls, directly or not."""
+        """The functions that a function calls, directly or not."""
         found: set[str] = set()
         work = [name]
         while work:
@@ -291,7 +291,7 @@ def _is_call(instruction: Instruction) -> bool:
 
 
 def integer(operand: Operand) -> int | None:
-    """The value of an integer that is written out, None for anything else."""
+    """The value of an integer literal; None for anything else."""
     if not isinstance(operand, Literal):
         return None
     sign = -1 if operand.spelling.startswith("-") else 1

@@ -1,9 +1,9 @@
 """The data-flow solver that all analyses share: an analysis is (direction, boundary, initial, merge,
 transfer).
 
-`solve` looks for the least fixpoint over any small graph whose nodes are numbers (blocks or statements): a
-worklist in reverse postorder (forwards) or postorder (backwards). Facts that are sets are kept as bit sets,
-Python ints, with `Numbering` to go between items and bits; but a fact may be any value that compares.
+`solve` finds the least fixpoint over any small graph whose nodes are numbers (blocks or statements), with a
+worklist in reverse postorder (forwards) or postorder (backwards). Facts that are sets are kept as bit sets
+(Python ints), and `Numbering` converts between items and bits; but a fact may be any comparable value.
 
         numbering = Numbering(["%r1", "%r2"])          forwards, merge = or
         numbering.bits(["%r2"])     -> 0b10            node 0 -> 1 -> 2, 1 -> 1
@@ -59,7 +59,7 @@ class Solution(Generic[Fact]):
 
 @dataclass(frozen=True)
 class FlowGraph:
-    """What the solver walks: nodes with their successors, where control comes in and where it can leave."""
+    """The graph that the solver walks: nodes with their successors, entries and possible exits."""
 
     successors: Mapping[int, Collection[int]]
     entries: frozenset[int]
@@ -76,7 +76,7 @@ class FlowGraph:
 
 
 def over_blocks(cfg: ControlFlowGraph) -> FlowGraph:
-    """The flow graph of the blocks that the entry reaches; what they get from unreachable ones is no fact."""
+    """The flow graph of the blocks that the entry reaches; facts from unreachable blocks do not count."""
     successors = {block: cfg.successors[block] for block in cfg.reverse_postorder}
     return FlowGraph(successors, frozenset({cfg.entry}), frozenset(cfg.exits) & cfg.reachable)
 
@@ -89,7 +89,7 @@ def solve(
 ) -> Solution[Fact]:
     """The least fixpoint of ``analysis`` over ``graph``.
 
-    It goes on from ``known``, the fixpoint of the same analysis before the transfers of the nodes ``changed`` grew.
+    It continues from ``known``, the fixpoint of the same analysis before the transfers of the nodes ``changed`` grew.
     """
     forward = analysis.direction is Direction.FORWARD
     sources = graph.predecessors if forward else graph.successors
@@ -118,14 +118,14 @@ def solve(
 
 
 def _order(graph: FlowGraph, forward: bool) -> list[int]:
-    """All nodes, those that the entries reach in reverse postorder; backwards, the other way round."""
+    """All nodes, starting with those that the entries reach, in reverse postorder; reversed for backwards."""
     order = dict.fromkeys(reverse_postorder(graph.successors, *sorted(graph.entries)))
     order.update(dict.fromkeys(graph.successors))
     return list(order) if forward else list(reversed(order))
 
 
 class Numbering(Generic[Item]):
-    """A fixed list of different items and their bits."""
+    """A fixed list of distinct items and their bits."""
 
     def __init__(self, items: Iterable[Item]) -> None:
         self._items = tuple(dict.fromkeys(items))
@@ -140,7 +140,7 @@ class Numbering(Generic[Item]):
 
     def items(self, bits: int) -> tuple[Item, ...]:
         """The items of a bit set, in numbering order."""
-        # A search in the digits: to take away one bit after the other would copy a long set each time.
+        # Search the digits: removing one bit after the other would copy a long set each time.
         digits = f"{bits:b}"[::-1]
         found = []
         position = digits.find("1")
@@ -157,7 +157,7 @@ class Numbering(Generic[Item]):
 
 
 class ItemSets(Mapping[int, frozenset[Item]]):
-    """The bit sets of nodes as sets of items: each is made when it is asked for, since few are."""
+    """The bit sets of nodes as sets of items: each is made on demand, since few are needed."""
 
     def __init__(self, numbering: Numbering[Item], bits: Mapping[int, int]) -> None:
         self._numbering = numbering
@@ -171,7 +171,7 @@ class ItemSets(Mapping[int, frozenset[Item]]):
         return made
 
     def holds(self, node: int, item: Item) -> bool:
-        """Whether ``item`` is in the set of ``node``, without making it."""
+        """Whether ``item`` is in the set of ``node``, without making the set."""
         return item in self._numbering and bool(self._bits[node] & self._numbering.bits((item,)))
 
     def __iter__(self) -> Iterator[int]:

@@ -1,17 +1,17 @@
 """Dominators, post-dominators and control dependence.
 
 A block *a* dominates *b* when each path from the entry to *b* passes *a*; it post-dominates *b* when each
-path from *b* out of the function passes *a*. All ways out lead to one virtual exit, `EXIT`. A block *b* is
-control dependent on a branch *a* when one way out of *a* surely leads to *b* and another may avoid it.
+path from *b* out of the function passes *a*. All exits lead to one virtual exit, `EXIT`. A block *b* is
+control dependent on a branch *a* when one edge out of *a* surely leads to *b* and another may avoid it.
 
         block 0: @%p1 bra 2           immediate dominators       1: 0, 2: 0, 3: 0
         block 1: ...; bra 3           immediate post-dominators  0: 3, 1: 3, 2: 3, 3: EXIT
         block 2: ...                  control dependence         1: {0}, 2: {0}
         block 3: ret
 
-A block that the entry does not reach has no dominator, one that cannot leave (a spin loop) no post-dominator:
-they are absent. Cooper, Harvey, Kennedy, "A simple, fast dominance algorithm", 2001; Ferrante, Ottenstein,
-Warren, "The program dependence graph and its use in optimization", TOPLAS 9(3), 1987.
+A block that the entry does not reach has no dominator, and one that cannot leave (a spin loop) has no
+post-dominator: they are absent. Cooper, Harvey, Kennedy, "A simple, fast dominance algorithm", 2001; Ferrante,
+Ottenstein, Warren, "The program dependence graph and its use in optimization", TOPLAS 9(3), 1987.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from functools import cached_property
 from cccopt.analysis.cfg import ControlFlowGraph, reverse_postorder
 
 EXIT = -1
-"""The virtual exit: the number of no block."""
+"""The virtual exit: a number that no block has."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Dominance:
         return tuple(found)
 
     def dominates(self, a: int, b: int) -> bool:
-        """Whether ``a`` dominates ``b`` (each node itself too); False when either is absent from the tree."""
+        """Whether ``a`` dominates ``b`` (each node dominates itself); False if either is absent from the tree."""
         if a not in self.immediate or b not in self.immediate:
             return False
         return self._first[a] <= self._first[b] and self._last[b] <= self._last[a]
@@ -52,7 +52,7 @@ class Dominance:
     def nearest_common(self, nodes: Iterable[int]) -> int:
         """The nearest node that dominates all of ``nodes``.
 
-        Raises KeyError for an absent node and ValueError where there are none.
+        Raises KeyError for an absent node and ValueError if there are no nodes.
         """
         common: list[int] | None = None
         for node in nodes:
@@ -117,8 +117,8 @@ def immediate_dominators(successors: Mapping[int, Collection[int]], entry: int) 
 
 
 def _parents(sources: Sequence[Sequence[int]]) -> list[int]:
-    """The immediate dominator of each node, given those that lead to it. Nodes are numbered in reverse postorder, the
-    first of them, its own parent here, is the entry: so a dominator has a smaller number.
+    """The immediate dominator of each node, given its predecessors. Nodes are numbered in reverse postorder, so a
+    dominator has a smaller number. The first node is the entry, here its own parent.
     """
     above = [0] + [-1] * (len(sources) - 1)
     changed = True
@@ -153,16 +153,16 @@ def post_dominators(cfg: ControlFlowGraph) -> Dominance:
 
 
 def total_post_dominators(cfg: ControlFlowGraph) -> Dominance:
-    """`post_dominators` where a block that can never leave counts as if it could: none is absent."""
+    """Like `post_dominators`, but a block that can never leave counts as if it could: none is absent."""
     leaving = post_dominators(cfg)
     spinning = [block.index for block in cfg.blocks if block.index not in leaving.immediate]
     return _post_dominators(cfg, [*cfg.exits, *spinning]) if spinning else leaving
 
 
 def control_dependence(cfg: ControlFlowGraph) -> Mapping[int, frozenset[int]]:
-    """For each block the blocks whose branches decide whether it runs (a loop's header: its own branch too).
+    """For each block, the blocks whose branches decide whether it runs (for a loop's header, its own branch too).
 
-    By `total_post_dominators`, so that no block is without an answer.
+    It is based on `total_post_dominators`, so each block has an answer.
     """
     return dependence(dict(enumerate(cfg.successors)), total_post_dominators(cfg))
 
@@ -170,7 +170,7 @@ def control_dependence(cfg: ControlFlowGraph) -> Mapping[int, frozenset[int]]:
 def dependence(
     successors: Mapping[int, Collection[int]], post_dominators: Dominance
 ) -> Mapping[int, frozenset[int]]:
-    """`control_dependence` in any small graph, all of whose nodes are in the tree of its ``post_dominators``."""
+    """`control_dependence` for any small graph, all of whose nodes are in the tree of its ``post_dominators``."""
     tree = post_dominators.immediate
     found: dict[int, set[int]] = {node: set() for node in successors}
     for branch, targets in successors.items():

@@ -1,6 +1,6 @@
 """Which registers a statement reads and writes, with PTX's guards taken into account.
 
-A guarded write is a may-write: it does not end the life of the old value, so it also reads it.
+A guarded write is a may-write: it does not end the life of the old value, so it also *needs* that value.
 
         mov.u32 %r1, 5;             reads {}                writes {%r1}   kills {%r1}
         @%p1 mov.u32 %r1, 5;        reads {%p1}             writes {%r1}   kills {}
@@ -19,7 +19,7 @@ from cccopt.ptx.ir import Component, Instruction, Register, SpecialRegister, Sta
 from cccopt.ptx.isa import Control, Memory
 
 _KEPT = 1 << 16
-"""Instructions whose effects are kept: analyses ask for them again and again, view after view."""
+"""The number of instructions whose effects are cached: analyses ask for them again for each view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def is_pure(statement: Statement) -> bool:
 def _effects(instruction: Instruction) -> Effects:
     known: Effects | None = instruction.__dict__.get("_effects")
     if known is None:
-        # As `isa.facts`: to look an instruction up by its value takes longer than what is asked for.
+        # As in `isa.facts`: looking an instruction up by its value takes longer.
         known = instruction.__dict__["_effects"] = _effects_of(instruction)
     return known
 

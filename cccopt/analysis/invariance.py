@@ -1,9 +1,9 @@
 """Loop invariance, and the statements that rebuild an invariant value elsewhere.
 
-A use in a loop is *invariant* if a lane reads the same value there in each iteration of one run of the loop: all
-definitions that reach it lie outside of the loop, or there is a single one inside, pure, and all it reads is
-invariant. The *rematerialisation slice* of a use is the chain of pure statements that computes its value
-again from parameters, constants and special registers alone; a copy of it may be inserted anywhere in the function.
+A use in a loop is *invariant* if a lane reads the same value there in each iteration of one run of the loop. Then
+either all definitions that reach it are outside of the loop, or the only one is inside, is pure, and reads only
+invariant values. The *rematerialization slice* of a use is the chain of pure statements that recomputes its value
+from only parameters, constants and special registers. A copy of it may be inserted anywhere in the function.
 
         ld.param.u64 %rd7, [f_param_2];
     LOOP:
@@ -12,7 +12,7 @@ again from parameters, constants and special registers alone; a copy of it may b
         mad.lo.s32 %r22, %r20, %r11, %r22;   %r20: invariant, slice (the mov); %r22: not, it reads itself
         ld.global.u32 %r2, [%rd11];          %rd11: invariant, slice (the ld.param, the cvta)
 
-Invariant says nothing of other lanes: see `uniformity`. Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.1.2;
+Invariance says nothing about other lanes: see `uniformity`. Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.1.2;
 Briggs, Cooper, Torczon, "Rematerialization", PLDI 1992.
 """
 
@@ -46,7 +46,7 @@ class LoopInvariance:
 
     @cached_property
     def definitions(self) -> frozenset[int]:
-        """The statements of the loop that write the same in each iteration."""
+        """The statements of the loop that write the same value in each iteration."""
         cfg = self.reaching.cfg
         order = [i for b in cfg.reverse_postorder if b in self.blocks for i in cfg.blocks[b].statements()]
         found: set[int] = set()
@@ -68,7 +68,7 @@ class LoopInvariance:
         return effects.needs(self.reaching.body[statement])
 
     def _repeats(self, statement: int) -> bool:
-        """Whether the statement writes the same in any iteration if its operands are the same."""
+        """Whether the statement writes the same value in any iteration if its operands are the same."""
         instruction = self.reaching.body[statement]
         if not isinstance(instruction, Instruction) or not effects.kills(instruction):
             return False
@@ -93,8 +93,8 @@ def rematerialization_slice(
     None.
 
     The chain ends at parameters, constants, constant special registers, and at definitions that ``available``
-    accepts: those are in no slice, their registers are read where the slice is put. A register is written
-    once in it.
+    accepts: the slice does not contain these, but reads their registers where it is inserted. It writes each
+    register once.
     """
     found: set[int] = set()
     work = [(statement, register)]
@@ -103,7 +103,7 @@ def rematerialization_slice(
         definitions = reaching.reaching(use, name)
         if definitions and all(d != ENTRY and available(d, name) for d in definitions):
             continue
-        # A single definition that the entry's junk cannot pass dominates its use, so the chain has no cycle.
+        # The only definition of a use, if not `ENTRY`, dominates the use, so the chain has no cycle.
         if len(definitions) != 1 or ENTRY in definitions:
             return None
         (definition,) = definitions
@@ -122,7 +122,7 @@ def rematerialization_slice(
 def is_rebuildable(instruction: Instruction, function: Function) -> bool:
     """Whether an instruction gives one thread the same result from the same registers at any time and in any position.
 
-    Loads count only where the address cannot be wrong: a named parameter or constant.
+    Loads count only if the address cannot be wrong: a named parameter or constant.
     """
     facts = isa.facts(instruction)
     if not facts.known or facts.control is not Control.NEXT or isa.is_conditional_write(instruction):

@@ -1,7 +1,7 @@
-"""How long a warp that runs alone takes for code, in cycles: latencies instead of issue slots (`cccopt.analysis.cost`).
+"""The cycles that a warp running alone takes for code: latencies instead of issue slots (`cccopt.analysis.cost`).
 
-A block takes as long as the longest chain of instructions that need one another's results: loads that do not, wait
-together. What one block loads, it waits for, even if only another one reads it.
+A block takes as long as the longest chain of instructions that need one another's results: loads that do not depend on
+one another wait together. A block waits for what it loads, even if only another block reads it.
 
         ld.global.u32 %r1, [%rd1];       0 to 400
         ld.global.u32 %r2, [%rd2];       1 to 401
@@ -16,7 +16,7 @@ from cccopt.ptx.ir import Body, Instruction
 from cccopt.ptx.isa import Control, Memory
 
 LOADED = {"global": 400.0, "generic": 400.0, "shared": 30.0, "local": 35.0}
-"""Cycles from a load to its result, by state space; of others (parameters, constants) `CACHED`. On compute capability
+"""Cycles from a load to its result, by state space; `CACHED` for others (parameters, constants). On compute capability
 9.0, a load takes about 40 cycles from the first-level cache, 260 from the second-level one and 500 to 800 from memory
 (W. Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024): irregular
 code meets all three.
@@ -25,16 +25,16 @@ code meets all three.
 CACHED = 8.0
 
 RETURNED = 1.5
-"""How many times as long as a load an atomic operation takes that returns something."""
+"""How many times as long as a load an atomic operation takes if it returns a value."""
 
 DEPENDENT = 4.5
 """Cycles from an instruction to one that needs its result."""
 
 A_SLOT = 2.0
-"""The same for each issue slot of a slow instruction, which is mostly a sequence."""
+"""The same for each issue slot of a slow instruction, which is usually a sequence."""
 
 CALLED = 40.0
-"""Cycles of a call and the return, what is called aside."""
+"""Cycles of a call and its return, without the callee."""
 
 
 def latency(instruction: Instruction) -> float:

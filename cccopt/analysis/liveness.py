@@ -1,6 +1,6 @@
-"""Liveness: the registers whose present value may still be read. Backwards, may: merge is union.
+"""Liveness: the registers whose current value may still be read. Backwards, may: merge is union.
 
-A guarded write does not end the life of the value before it, and keeps it alive (`effects.needs`).
+A guarded write does not end the life of the old value, but keeps it alive (`effects.needs`).
 
                                         live before
         mov.u32 %r1, 0;                 {%p1, %r3}
@@ -8,7 +8,7 @@ A guarded write does not end the life of the value before it, and keeps it alive
         st.global.u32 [%rd1], %r1;      {%r1, %rd1} (with %rd1 in the lines above, too)
 
 *Upward-exposed* registers of a region are those read in it before it writes them on some path that stays
-inside: what liveness at its head says of the region alone. Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed.,
+inside: liveness at its head, computed for the region only. Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed.,
 9.2.5.
 """
 
@@ -58,7 +58,7 @@ class Liveness:
 
 
 def liveness(cfg: ControlFlowGraph, body: Sequence[Statement]) -> Liveness:
-    """The live registers of a function body; nothing is live where it ends."""
+    """The live registers of a function body; nothing is live at its end."""
     graph = FlowGraph(dict(enumerate(cfg.successors)), frozenset({cfg.entry}), frozenset(cfg.exits))
     numbering, solution = _solve(body, graph, lambda block: cfg.blocks[block].statements())
     return Liveness(body, cfg, ItemSets(numbering, solution.before), ItemSets(numbering, solution.after))
@@ -67,7 +67,7 @@ def liveness(cfg: ControlFlowGraph, body: Sequence[Statement]) -> Liveness:
 def region(cfg: ControlFlowGraph, start: int, stops: Collection[int]) -> frozenset[int]:
     """The statements that control reaches from statement ``start`` before it comes to one of ``stops``.
 
-    ``start`` is in it unless it is a stop; the stops are not.
+    The region contains ``start`` unless that is a stop, and no stops.
     """
     successors = _statement_successors(cfg)
     found: set[int] = set()
@@ -96,8 +96,8 @@ def upward_exposed(
 def _pieces(
     cfg: ControlFlowGraph, start: int, stops: frozenset[int]
 ) -> Mapping[int, tuple[int, tuple[int, ...]]]:
-    """The runs of statements that control may pass through from ``start`` on before it comes to one of ``stops``:
-    by the first statement where the run stops (half-open), and the first statements of those that follow.
+    """The runs of statements that control may pass through from ``start`` onwards before it comes to one of ``stops``.
+    For the first statement of each: where the run stops (half-open), and the first statements of the runs after it.
     """
     found: dict[int, tuple[int, tuple[int, ...]]] = {}
     work = [start]
@@ -128,7 +128,7 @@ def _solve(
             need -= effect.kills
             need |= effect.needs
         kills[node], needs[node] = kill, need
-    # What no node needs from outside is live nowhere between nodes, and there are many such registers.
+    # Registers that no node needs from outside are live nowhere between nodes, and there are many of them.
     numbering = Numbering(sorted(set().union(*needs.values())))
     killed = {node: numbering.bits(k for k in kill if k in numbering) for node, kill in kills.items()}
     needed = {node: numbering.bits(need) for node, need in needs.items()}
@@ -137,7 +137,7 @@ def _solve(
 
 
 def _statement_successors(cfg: ControlFlowGraph) -> Callable[[int], Iterable[int]]:
-    """A function from a statement to those that may run next."""
+    """A function that maps a statement to those that may run next."""
 
     def successors(statement: int) -> Iterable[int]:
         block = cfg.blocks[cfg.block_of(statement)]

@@ -2,8 +2,8 @@
 
 An edge to a block that dominates its source is a *back edge*; its source is a *latch*, its target the
 *header*. The natural loop of a header holds the header and each block that reaches a latch without passing
-it. Loops with one header are one loop. A graph is *reducible* when no cycle is left once the back edges are
-taken out.
+it. Loops with the same header are one loop. A graph is *reducible* if no cycle is left once the back edges are
+removed.
 
         block 0: ...                  loops: header 1, latches (2,), blocks {1, 2}, exits ((2, 3),)
         block 1: LOOP: ...
@@ -28,8 +28,8 @@ class Loop:
     """One natural loop, by block index.
 
     ``exits`` are the edges (inside, outside) that leave it; blocks that leave the function from inside are
-    not among them (``cfg.exits`` tells those). ``parent`` is the index of the next outer loop in `loops`'
-    answer, None for an outermost one; ``depth`` is 1 for an outermost loop.
+    not among them (see ``cfg.exits``). ``parent`` is the index of the next outer loop in the result of `loops`,
+    None for an outermost one; ``depth`` is 1 for an outermost loop.
     """
 
     header: int
@@ -41,7 +41,7 @@ class Loop:
 
 
 def loops(cfg: ControlFlowGraph) -> tuple[Loop, ...]:
-    """The natural loops, outer before inner, headers in file order among loops of one size."""
+    """The natural loops, outer before inner, and in file order of headers among loops of the same size."""
     latches: dict[int, list[int]] = {}
     for latch, header in back_edges(cfg):
         latches.setdefault(header, []).append(latch)
@@ -73,7 +73,7 @@ def back_edges(cfg: ControlFlowGraph) -> tuple[tuple[int, int], ...]:
 def irreducible_edges(cfg: ControlFlowGraph) -> tuple[tuple[int, int], ...]:
     """The edges that close a cycle without being back edges: empty for a reducible graph.
 
-    Of a cycle with several entries the edges are those that go backwards in reverse postorder.
+    In a cycle with several entries, they are the edges that go backwards in reverse postorder.
     """
     rank = {block: position for position, block in enumerate(cfg.reverse_postorder)}
     back = set(back_edges(cfg))

@@ -28,12 +28,12 @@ from cccopt.ptx.ir import Function, Instruction, Module, Variable
 from cccopt.ptx.isa import Control, Memory
 
 ASSERTION = "__assertfail"
-"""What a failed `assert` calls: it ends the launch, and reads its own text alone."""
+"""The function that a failed `assert` calls: it ends the launch, and reads only its own text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a memory statement may do and where; those of one kind are equal, and there are few kinds."""
+    """What a memory statement may do and where; many statements have equal accesses."""
 
     writes: bool
     constant: bool
@@ -43,9 +43,9 @@ class Access:
 
 @dataclass(frozen=True)
 class MemoryAliasing:
-    """The memory instructions of one function and what they may touch. Statements go by index. ``restricted`` are the
-    parameters that alone lead to what is written through them, ``pure`` functions that only read, ``readnone``
-    those that access no memory that other code sees.
+    """The memory instructions of one function and what they may touch. Statements are given by index. ``restricted``
+    are the parameters with exclusive access to what is written through them, ``pure`` the functions that only read,
+    ``readnone`` those that access no memory that other code sees.
     """
 
     module: Module
@@ -71,7 +71,7 @@ class MemoryAliasing:
         return self._memory(statement) in (Memory.STORE, Memory.ATOMIC)
 
     def may_clash(self, a: Access, b: Access) -> bool:
-        """Whether two accesses may touch the same bytes, at least one of them writing."""
+        """Whether two accesses may touch the same bytes and at least one of them writes."""
         if not (a.writes or b.writes) or a.constant or b.constant:
             return False
         if "generic" not in a.spaces | b.spaces and not a.spaces & b.spaces:
@@ -109,7 +109,7 @@ class MemoryAliasing:
         return AddressRoots(self.function, self.reaching)
 
     def _space_of(self, root: Root) -> str:
-        """The state space that a generic address points to; what a host passes in points to global memory."""
+        """The state space that a generic address points to; an address from the host points to global memory."""
         if root.kind == "parameter":
             return "global"
         variable = self._variables.get(root.name) if root.kind == "variable" else None
@@ -119,7 +119,7 @@ class MemoryAliasing:
         return all(self._distinct(mine, other) for mine in a for other in b)
 
     def _distinct(self, a: Root, b: Root) -> bool:
-        """Whether what is derived from two roots is in different memory."""
+        """Whether addresses derived from two roots lead to different memory."""
         kinds = {a.kind, b.kind}
         if "unknown" in kinds:
             return False
@@ -128,7 +128,7 @@ class MemoryAliasing:
         return a != b and any(r.kind == "parameter" and r.name in self.restricted for r in (a, b))
 
     def _storage(self, name: str) -> str:
-        """One name for what shares memory: all `.extern .shared` arrays begin at the same address."""
+        """One name for variables that share memory: all `.extern .shared` arrays begin at the same address."""
         variable = self._variables.get(name)
         dynamic = variable is not None and variable.space == "shared" and "extern" in variable.linkage
         return "dynamic shared memory" if dynamic else name

@@ -1,10 +1,9 @@
-"""Where the lanes that a varying branch parts meet again, and which registers may differ then.
+"""Where lanes that a varying branch separates reconverge, and which registers may differ then.
 
-Lanes that a branch sends different ways wait for each other at its immediate post-dominator. Two things can
-make a register differ that is uniform on each way. *Joins*: at a block that more than one way out of the
-branch reaches, those registers that the ways between write. *Cycles*: where lanes can come back to the branch
-while others wait, they leave the cycle in different iterations, so after it all registers differ that the cycle
-writes.
+Lanes that a branch sends different ways wait for one another at its immediate post-dominator. A register that is
+uniform on each path may differ for two reasons. *Joins*: at a block that more than one successor of the branch
+reaches, the registers that the paths between write differ. *Cycles*: if lanes can return to the branch while others
+wait, they leave the cycle in different iterations, so after it all registers that the cycle writes differ.
 
         block 0: @%p1 bra 2          branch 0 mixes, at block 2, what block 1 writes: {%r1}
         block 1: mov.u32 %r1, 1
@@ -57,13 +56,13 @@ class Mixing:
         return total_post_dominators(self.cfg).immediate
 
     def _cycle(self, branch: int, stop: int | None, reached: set[int]) -> set[int]:
-        """The blocks between ``branch`` and itself where lanes may be while others wait at ``stop``, among those that
-        are ``reached`` from the branch.
+        """The blocks ``reached`` from ``branch`` that are on a cycle through it and where lanes may be while others
+        wait at ``stop``.
         """
         return reached & (self._reaching(branch, reached - {stop}) | {branch}) if branch in reached else set()
 
     def _reach(self, starts: Iterable[int], stops: Collection[int | None]) -> set[int]:
-        """The blocks that ``starts`` reach, ways ending at ``stops`` (which are among them)."""
+        """The blocks that ``starts`` reach on paths that end at ``stops`` (which are included)."""
         successors = self.cfg.successors
         found = set(starts)
         work = [block for block in found if block not in stops]
@@ -76,7 +75,7 @@ class Mixing:
         return found
 
     def _reaching(self, block: int, within: Collection[int]) -> set[int]:
-        """The blocks among ``within`` that have a way to ``block`` through ``within``."""
+        """The blocks among ``within`` that have a path to ``block`` through ``within``."""
         found: set[int] = set()
         work = [source for source in self.cfg.predecessors[block] if source in within]
         while work:
@@ -87,14 +86,14 @@ class Mixing:
         return found
 
     def _written_on_the_way(self, within: Collection[int]) -> Callable[[int], int]:
-        """A function from a block to the registers that the blocks ``within`` may write on ways through them to it."""
+        """A function from a block to the registers that blocks ``within`` may write on paths through them to it."""
         order = sorted(within, key=self._rank.__getitem__)
         before = dict.fromkeys(order, 0)
         predecessors, written = self.cfg.predecessors, self.written
 
         def of(block: int) -> int:
             found = 0
-            for source in predecessors[block]:  # asked hundreds of thousands of times: no generator
+            for source in predecessors[block]:  # runs hundreds of thousands of times: no generator
                 if source in before:
                     found |= before[source] | written[source]
             return found
@@ -106,7 +105,7 @@ class Mixing:
                 now = of(block)
                 if now != before[block]:
                     before[block] = now
-                    # All others that it leads to come later in this round.
+                    # All its other successors come later in this round.
                     changed |= block in self._retreating
         return of
 
@@ -116,7 +115,7 @@ class Mixing:
 
     @cached_property
     def _retreating(self) -> frozenset[int]:
-        """The blocks that lead to one that does not come after them in `_rank`."""
+        """The blocks with a successor that does not come after them in `_rank`."""
         edges = ((a, b) for a in self.cfg.reverse_postorder for b in self.cfg.successors[a])
         return frozenset(a for a, b in edges if self._rank[b] <= self._rank[a])
 

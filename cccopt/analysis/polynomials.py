@@ -1,9 +1,9 @@
-"""Polynomials with whole coefficients over *atoms*, numbers that are not written out: addresses as code computes them.
+"""Polynomials with integer coefficients over *atoms*, numbers that are not literals: addresses as code computes them.
 
         4 * %ntid.x * k + 4 * %tid.x + out
 
-An `Atom` knows its bounds, with which loops' iterations it changes and whether threads differ in it. Atoms go by
-number, so that a monomial is a sorted tuple. `Symbols` gives each key one atom.
+An `Atom` knows its bounds, the loops with whose iterations it changes, and whether it differs between threads. Atoms
+are given by number, so a monomial is a sorted tuple. `Symbols` gives each key one atom.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Polynomial:
 
     @property
     def number(self) -> int | None:
-        """The number that it is, where no atom occurs."""
+        """The value of the polynomial, if no atom occurs."""
         if not self.terms:
             return 0
         return self.terms[0][1] if self.terms[0][0] == () and len(self.terms) == 1 else None
@@ -58,7 +58,7 @@ class Polynomial:
         return polynomial(found)
 
     def renamed(self, new: Callable[[int], int]) -> Polynomial:
-        """It with other atoms."""
+        """The polynomial with other atoms."""
         found: dict[Monomial, int] = {}
         for product, factor in self.terms:
             key = tuple(sorted(map(new, product)))
@@ -66,7 +66,7 @@ class Polynomial:
         return polynomial(found)
 
     def with_value(self, atom: int, value: Polynomial) -> Polynomial:
-        """It with ``value`` in place of an atom."""
+        """The polynomial with ``value`` in place of an atom."""
         if atom not in self.atoms:
             return self
         total = ZERO
@@ -78,7 +78,7 @@ class Polynomial:
         return total
 
     def parts(self, moving: Callable[[int], bool]) -> tuple[Polynomial, Mapping[int, Polynomial]] | None:
-        """What is free of ``moving`` atoms, and the factor of each of these; None where two of them are multiplied."""
+        """The part without ``moving`` atoms, and the factor of each of these; None if two of them are multiplied."""
         still: dict[Monomial, int] = {}
         factors: dict[int, dict[Monomial, int]] = {}
         for product, factor in self.terms:
@@ -109,11 +109,11 @@ ZERO = Polynomial()
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A number that is not written out; ``key`` says what it is.
+    """A number that is not a literal; ``key`` identifies it.
 
-    It is from ``low`` to ``high``, None where that is not known. ``narrow`` is a value of 32 bits that is no number
-    yet: whoever reads it tells whether it has a sign. ``loops`` are the headers of the loops with whose iterations it
-    may change; threads of a warp may differ in it (``lanes``), and so may blocks.
+    It is between ``low`` and ``high`` (None: not known). ``narrow`` is a value of 32 bits that is not a number yet:
+    its reader decides whether it is signed. ``loops`` are the headers of the loops with whose iterations it may
+    change; it may differ between threads of a warp (``lanes``) and between ``blocks``.
     """
 
     key: tuple[Any, ...]
@@ -133,7 +133,7 @@ class Symbols:
     _numbers: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     def number(self, atom: Atom) -> int:
-        """The number of the atom with this key, which is the first one that was given."""
+        """The number of the atom with this key: that of the first one given."""
         if atom.key not in self._numbers:
             self._numbers[atom.key] = len(self.atoms)
             self.atoms.append(atom)
@@ -144,13 +144,13 @@ class Symbols:
         return Polynomial((((self.number(atom),), 1),))
 
     def joined(self, numbers: Iterable[int]) -> tuple[frozenset[int], bool, bool]:
-        """The ``loops``, ``lanes`` and ``blocks`` of what is made of some atoms."""
+        """The ``loops``, ``lanes`` and ``blocks`` of what is computed from some atoms."""
         found = [self.atoms[number] for number in numbers]
         loops = frozenset[int]().union(*(atom.loops for atom in found))
         return loops, any(atom.lanes for atom in found), any(atom.blocks for atom in found)
 
     def bounds(self, p: Polynomial, lows: Mapping[int, int] | None = None) -> tuple[int | None, int | None]:
-        """The least and the largest number that ``p`` may be, by the bounds of its atoms; ``lows`` are better ones."""
+        """The least and the largest value of ``p``, from the bounds of its atoms; ``lows`` are better lower bounds."""
         least: int | None = 0
         largest: int | None = 0
         for product, factor in p.terms:
@@ -165,8 +165,8 @@ class Symbols:
         return least, largest
 
     def is_never_negative(self, p: Polynomial, lows: Mapping[int, int]) -> bool:
-        """Whether ``p`` is surely 0 or more: with each atom seen as its least value and a rest, no term is negative;
-        or its bounds say so.
+        """Whether ``p`` is surely 0 or more: with each atom as its least value plus a rest, no term is negative; or its
+        bounds say so.
         """
         shifted = p
         bounded = True
@@ -205,7 +205,7 @@ def _times(
 
 
 def _opposite(a: tuple[int | None, int | None], b: tuple[int | None, int | None]) -> bool:
-    """Whether one is never positive, and the other never negative."""
+    """Whether one factor is never positive and the other never negative."""
     return (a[1] is not None and a[1] <= 0 and b[0] is not None and b[0] >= 0) or (
         b[1] is not None and b[1] <= 0 and a[0] is not None and a[0] >= 0
     )

@@ -1,4 +1,4 @@
-"""Reaching definitions: the writes that may have left the value a register holds. Forwards, may (union).
+"""Reaching definitions: the writes that may have produced the value of a register. Forwards, may (union).
 
 A guarded write adds a definition without ending the older ones. A register that may still be unwritten has
 the definition `ENTRY`.
@@ -76,7 +76,7 @@ class ReachingDefinitions:
 
     @cached_property
     def _known(self) -> dict[tuple[int, str], frozenset[int]]:
-        """The definitions of registers at the beginning of blocks, as far as they have been asked for."""
+        """A cache of the definitions of registers at the beginning of blocks."""
         return {}
 
     @cached_property

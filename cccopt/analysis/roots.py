@@ -1,9 +1,8 @@
 """The roots of an address: the variables and kernel parameters that it may be derived from.
 
-Each definition of a register gets a set of roots from those of its operands; `mov`, `cvta`, `cvt` and `selp`
-choose among them, `add`, `sub` and `mad` make an address and an offset to it one, products and shifts are
-plain numbers without a root, and what is not followed is `UNKNOWN`. The sets are the fixpoint of rounds over
-the body.
+Each definition of a register gets a set of roots from those of its operands. `mov`, `cvta`, `cvt` and `selp`
+choose among them, `add`, `sub` and `mad` combine an address with an offset, products and shifts are plain
+numbers without a root, and everything else is `UNKNOWN`. The sets are the fixpoint of rounds over the body.
 
         mov.u32 %r1, tile;              %r1: {variable tile}
         ld.param.u64 %rd1, [a];         %rd1: {parameter a}
@@ -70,7 +69,7 @@ _NUMBERS = frozenset(
         Arithmetic.BIT_COUNT,
     }
 )
-_MOST_ROUNDS = 20  # what still changes then is unknown
+_MOST_ROUNDS = 20  # if roots still change then, all are unknown
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class AddressRoots:
     reaching: ReachingDefinitions
 
     def of_access(self, statement: int) -> frozenset[Root]:
-        """The roots of all addresses of a memory instruction; `UNKNOWN` for one without, such as a call.
+        """The roots of all addresses of a memory instruction; `UNKNOWN` if it has none (a call).
 
         Raises ValueError for a statement that is not an instruction.
         """
@@ -99,7 +98,7 @@ class AddressRoots:
     def _of_address(self, statement: int, address: Address | TextureAddress) -> frozenset[Root]:
         if isinstance(address, TextureAddress):
             return frozenset({UNKNOWN})
-        # A plain number as an address says nothing of what lies there.
+        # A plain number as an address says nothing about what is there.
         return self._of_operand(statement, address.base, self._definitions) or frozenset({UNKNOWN})
 
     @cached_property
@@ -163,7 +162,7 @@ def _pointers(instruction: Instruction) -> tuple[Operand, ...]:
 
 
 def _sum(sources: list[frozenset[Root]]) -> frozenset[Root]:
-    """The roots of a sum: where one operand is surely a variable's address, the others are offsets to it."""
+    """The roots of a sum: if one operand is surely a variable's address, the others are offsets to it."""
     variables = [roots for roots in sources if roots and all(root.kind == "variable" for root in roots)]
     return _union(variables or sources)
 

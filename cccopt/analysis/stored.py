@@ -1,7 +1,7 @@
 """Definite assignment of local arrays: whether all bytes that a load may read have been stored before it.
 
-Stores at constant addresses count where they dominate the load, and so do those of a loop of one block whose iterations
-can be followed: it starts from constants, and steps to a constant end. nvcc's `sinf` fills its scratch like this:
+Stores at constant addresses count if they dominate the load, and so do those of a single-block loop whose iterations
+can be followed: it starts from constants and steps to a constant end. nvcc's `sinf` fills its scratch memory like this:
 
         mov.u64 %rd1, __local_depot0; mov.u32 %r1, 0;
     L:  st.local.u32 [%rd1], %r9; add.s64 %rd1, %rd1, 4; add.s32 %r1, %r1, 1;     bytes 0 to 23
@@ -53,14 +53,14 @@ class _Value:
 
 @dataclass(frozen=True)
 class StoredBytes:
-    """The stores of one function to its local variables. Statements go by index."""
+    """The stores of one function to its local variables. Statements are given by index."""
 
     reaching: ReachingDefinitions
     dominators: Dominance
     loops: tuple[Loop, ...]
 
     def covers(self, load: int, variable: str, stores: Collection[int]) -> bool:
-        """Whether ``stores`` surely have stored every byte of the local ``variable`` when control comes to ``load``."""
+        """Whether ``stores`` have surely stored every byte of the local ``variable`` when control reaches ``load``."""
         size = self.sizes.get(variable)
         if size is None:
             return False
@@ -71,8 +71,8 @@ class StoredBytes:
         return not missing
 
     def _always_before(self, store: int, load: int) -> bool:
-        """Whether every path of control to ``load`` passes ``store``, and completes the loop of one block that may be
-        around it.
+        """Whether every path of control to ``load`` passes ``store``, and completes the single-block loop around it, if
+        any.
         """
         cfg = self.reaching.cfg
         a, b = cfg.block_of(store), cfg.block_of(load)
@@ -81,7 +81,7 @@ class StoredBytes:
         return self.dominators.dominates(a, b)
 
     def loop_of(self, block: int) -> Loop | None:
-        """The loop that consists of ``block`` alone."""
+        """The loop that consists only of ``block``."""
         return next((loop for loop in self.loops if loop.blocks == {block}), None)
 
     def place(self, access: int) -> tuple[str, int] | None:
@@ -92,7 +92,7 @@ class StoredBytes:
         return (address.root, address.number) if address is not None and address.root else None
 
     def bytes_of(self, store: int, variable: str) -> frozenset[int]:
-        """The bytes of ``variable`` that ``store`` stores each time that control has come past it."""
+        """The bytes of ``variable`` that ``store`` has stored whenever control has passed it."""
         if (store, variable) not in self._known:
             block = self.reaching.cfg.block_of(store)
             around = self.loop_of(block)
@@ -148,7 +148,7 @@ class StoredBytes:
         return _Value(base.number + int(moved), base.root) if base is not None else None
 
     def _followed(self, loop: Loop, store: int) -> list[_Value | None]:
-        """Where ``store`` stores in each iteration of a loop of one block, from constants; nothing where that is
+        """Where ``store`` stores in each iteration of a single-block loop, computed from constants; empty if that is
         unknown.
         """
         (block,) = loop.blocks
@@ -199,7 +199,7 @@ class StoredBytes:
         return self._computed(statement, lambda name: self._value(definition, name, depth + 1))
 
     def _computed(self, instruction: Instruction, value: Callable[[str], _Value | None]) -> _Value | None:
-        """What an instruction of a few kinds computes, in numbers that no width cuts off."""
+        """What an instruction of a few kinds computes, in numbers that no width truncates."""
         if instruction.guard is not None or len(instruction.operands) < 2:
             return None
         sources = [self._operand(operand, value) for operand in instruction.operands[1:]]

@@ -1,12 +1,12 @@
 """Uniformity: does a register hold one value in all lanes of a warp that run a statement together?
 
-The analysis starts with everything uniform and lets *varying* spread to a fixpoint; in doubt a value varies.
-Sources are `%tid`, `%laneid`, the lane masks and clocks, what atomics, calls, shuffles and most loads return
-(others may have stored meanwhile; `ld.param` of a kernel, `ld.const` and `.nc` loads through a uniform
-address are the exceptions) and what was never written. It spreads through operands and guards, and through
-control: at a block where lanes meet that a varying branch sent different ways, each register written on the
-ways between varies (even if each way wrote a uniform value), and after a cycle that lanes leave in different
-iterations each register written in the cycle does.
+The analysis starts with everything uniform and lets *varying* spread to a fixpoint; in doubt, a value varies.
+Sources are `%tid`, `%laneid`, the lane masks and clocks, registers that were never written, and the results
+of atomics, calls, shuffles and most loads (others may have stored meanwhile). The exceptions are `ld.param` of
+a kernel, and `ld.const` and `.nc` loads through a uniform address. Variation spreads through operands and guards,
+and through control. At a block where lanes meet that a varying branch sent different ways, each register written on
+the paths between varies (even if each path wrote a uniform value). After a cycle that lanes leave in different
+iterations, each register written in the cycle varies.
 
         mov.u32 %r1, %tid.x;            %r1 varies
         mov.u32 %r2, 0;                 %r2 is uniform here
@@ -16,7 +16,7 @@ iterations each register written in the cycle does.
     JOIN:
         st.global.u32 [%rd1], %r2;      %r2 varies here
 
-Uniform says nothing of *which* lanes run the statement: `Uniformity.divergent_control` tells the varying
+Uniformity does not say *which* lanes run the statement: `Uniformity.divergent_control` gives the varying
 branches that decide that. Coutinho, Sampaio, Pereira, Meira, "Divergence analysis and optimizations", PACT
 2011; Rosemann, Moll, Hack, "An abstract interpretation for SPMD divergence on reducible control flow graphs",
 POPL 2021.
@@ -87,7 +87,7 @@ class Uniformity:
         return control_dependence(self.cfg)
 
     def _is_uniform(self, stop: int, register: str, block: int | None = None) -> bool:
-        """Whether the register is uniform where statement ``stop`` begins, or after the last one of ``block``."""
+        """Whether the register is uniform before the position ``stop`` of ``block`` (by default, that of ``stop``)."""
         block = self.cfg.block_of(stop) if block is None else block
         if register not in self._numbering or block not in self._varying_in:
             return False
@@ -191,13 +191,13 @@ def _variation(instruction: Instruction, function: Function) -> _Variation:
 
 
 def _reads_constant_memory(instruction: Instruction, function: Function) -> bool:
-    """Whether a load reads what is the same for all threads, unlike a device function's parameters."""
+    """Whether a load reads what is the same for all threads, which a device function's parameters are not."""
     own = isa.facts(instruction).space == "param" and function.kind != "entry"
     return not own and reads_unchanging_memory(instruction, function)
 
 
 def _is_whole_warp_vote(instruction: Instruction) -> bool:
-    """Whether an instruction gives all 32 lanes one result: `vote.sync` and its kin with a full mask."""
+    """Whether an instruction gives all 32 lanes one result: `vote.sync` and similar ones with a full mask."""
     mask = instruction.operands[-1] if instruction.operands else None
     full = is_full_mask(mask)
     return full and isa.facts(instruction).uniform

@@ -1,1 +1,1 @@
-"""The rewrite itself (CCC): what is found, allowed, planned and made of a marked loop."""
+"""The rewrite itself (CCC): how a marked loop is found, checked, planned and rewritten."""

@@ -1,4 +1,4 @@
-"""What the CUDA driver says of a GPU, as far as the times of kernels depend on it."""
+"""What the CUDA driver says about a GPU, as far as the times of kernels depend on it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SCHEDULERS = 4
-"""Schedulers of a multiprocessor, from compute capability 7.0 on: each issues one instruction of a warp in a clock
+"""Warp schedulers of a multiprocessor, from compute capability 7.0 onwards: each issues one warp instruction per clock
 (CUDA C++ Programming Guide, compute capabilities).
 """
 
 
 ATTRIBUTES = (16, 13, 36, 37, 38, 39, 81, 82, 106)
-"""The attributes of `DeviceFacts` after its name, by their numbers in `CUdevice_attribute`. The agent of profiles has
-the same list.
+"""The attributes of `DeviceFacts` after its name, by their numbers in `CUdevice_attribute`. The profiling agent has the
+same list.
 """
 
 DRIVER = "libcuda.so.1"
@@ -26,8 +26,8 @@ DRIVER = "libcuda.so.1"
 @dataclass(frozen=True, slots=True)
 class DeviceFacts:
     """Attributes of a device (CUDA driver API, `CUdevice_attribute`): its ``processors`` (multiprocessors), clocks in
-    kHz, the width of its memory's bus in bits, bytes of the second-level cache; and of a multiprocessor the most
-    threads, bytes of shared memory, 32-bit registers and blocks. 0 for what the driver does not tell.
+    kHz, the width of its memory bus in bits, and the bytes of its L2 cache. The others are the most threads, bytes of
+    shared memory, 32-bit registers and blocks per multiprocessor. 0 for what the driver does not report.
     """
 
     name: str
@@ -43,12 +43,12 @@ class DeviceFacts:
 
     @property
     def slots_per_ns(self) -> float:
-        """Instructions of warps that it can issue in a nanosecond."""
+        """The warp instructions that it can issue per nanosecond."""
         return self.processors * SCHEDULERS * self.clock / 1e6
 
     @property
     def bytes_per_ns(self) -> float:
-        """What its memory delivers at most in a nanosecond: two transfers in a clock, as wide as the bus."""
+        """The most bytes that its memory delivers per nanosecond: two transfers per clock, each as wide as the bus."""
         return 2 * self.memory_clock * self.bus / 8 / 1e6
 
     @property
@@ -58,7 +58,7 @@ class DeviceFacts:
 
 
 def of_line(line: str) -> DeviceFacts:
-    """A line of the agent. Raises ValueError for anything else."""
+    """The facts in a line of the agent. Raises ValueError for anything else."""
     name, *numbers = line.split("\t")
     if len(numbers) != len(DeviceFacts.__slots__) - 1:
         raise ValueError(f"`{line}` is not the line of a device")
@@ -66,14 +66,16 @@ def of_line(line: str) -> DeviceFacts:
 
 
 def devices(driver: str = DRIVER) -> tuple[DeviceFacts, ...]:
-    """The GPUs of this machine, as the CUDA ``driver``, a shared library, describes them; none without it, or where it
+    """The GPUs of this machine, as the CUDA ``driver`` (a shared library) describes them; none without it, or if it
     does not start. It needs no PyCUDA and makes no context.
     """
     return tuple(facts for facts in each_device(driver, _facts) if facts is not None)
 
 
 def each_device(driver: str, of: Callable[[ctypes.CDLL, int], T]) -> tuple[T, ...]:
-    """``of`` the CUDA driver and the number of each GPU; nothing without the driver, or where it does not start."""
+    """The results of ``of`` for the CUDA driver and the number of each GPU; none without the driver, or if it does not
+    start.
+    """
     count = ctypes.c_int()
     try:
         cuda = ctypes.CDLL(driver)

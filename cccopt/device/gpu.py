@@ -84,7 +84,7 @@ class Gpu:
     _profiled: bool = field(default=False, init=False)
 
     def load(self, code: str | bytes) -> LoadedModule:
-        """Load PTX or a cubin. Raises `CccError` (CCC094) where the driver does not take it."""
+        """Load PTX or a cubin. Raises `CccError` (CCC094) if the driver does not accept it."""
         image = code.encode() + b"\0" if isinstance(code, str) else code
         try:
             return LoadedModule(self._driver.module_from_buffer(image))
@@ -99,7 +99,7 @@ class Gpu:
             ) from reason
 
     def zeros(self, nbytes: int) -> Buffer:
-        """A buffer of zeros. Raises `CccError` (CCC095) where the GPU has too little memory left."""
+        """A buffer of zeros. Raises `CccError` (CCC095) if the GPU has too little memory left."""
         buffer = self._allocate(nbytes)
         for start, size in _pieces(nbytes):
             self._driver.memset_d8(int(buffer.memory) + start, 0, size)
@@ -127,7 +127,7 @@ class Gpu:
             self._driver.memcpy_dtod(int(buffer.memory) + start, int(snapshot.memory) + start, size)
 
     def copy(self, target: Buffer, source: Buffer) -> float:
-        """Copy on the GPU itself and return the milliseconds, timed as those of `launch`."""
+        """Copy on the GPU itself and return the milliseconds, timed like those of `launch`."""
         return self._timed(lambda: self._restore(target, source))
 
     def _allocate(self, nbytes: int) -> Buffer:
@@ -150,20 +150,20 @@ class Gpu:
                 self._driver.memcpy_htod(buffer.memory, np.ascontiguousarray(array))
 
     def read(self, buffer: Buffer, array: Array) -> None:
-        """Copy the buffer into ``array``, which is contiguous and of the same size, after all that was started before.
-        Raises `CccError` (CCC095) where that ends in a fault.
+        """Copy the buffer into ``array``, which must be contiguous and of the same size, after all earlier work has
+        ended. Raises `CccError` (CCC095) if that ended in a fault.
         """
         if array.nbytes:
             with self._failing():
                 self._driver.memcpy_dtoh(array, buffer.memory)
 
     def launch(self, kernel: Kernel, grid: Shape, block: Shape, arguments: Sequence[object]) -> float:
-        """Run the kernel to its end and return its milliseconds by CUDA events.
+        """Run the kernel to its end and return its milliseconds, measured with CUDA events.
 
-        They are the GPU's alone. On an idle GPU the first event is over at once, and what Python then takes to launch
-        the kernel counts as the kernel's. So another kernel, which is not timed, keeps the GPU busy for `HELD`
-        nanoseconds while the events and the launch between them are queued. In a `profile` there is none: the profiler
-        would count it.
+        They cover only the GPU's work. On an idle GPU, the first event would end at once, and the time that Python then
+        takes to launch the kernel would count as the kernel's. So another kernel, which is not timed, keeps the GPU
+        busy for `HELD` nanoseconds while the events and the launch between them are queued. In a `profile` there is no
+        such kernel, because the profiler would count it.
 
         Raises `CccError` as `start` does.
         """
@@ -172,17 +172,17 @@ class Gpu:
             return self._timed(queued)
 
     def start(self, kernel: Kernel, grid: Shape, block: Shape, arguments: Sequence[object]) -> None:
-        """Let the kernel run after what was started before, and do not wait for its end.
+        """Let the kernel run after all earlier work, and do not wait for its end.
 
-        An argument is a buffer or a numpy scalar. Raises `CccError`: CCC095 where the launch is refused or a
-        kernel has ended in a fault, CCC096 for any other argument.
+        An argument is a buffer or a numpy scalar. Raises `CccError`: CCC095 if the launch is refused or a kernel has
+        ended in a fault, CCC096 for any other argument.
         """
         queued = self._queueing(kernel, grid, block, arguments)
         with self._failing():
             queued()
 
     def synchronize(self) -> None:
-        """Wait until all that was started has ended. Raises `CccError` (CCC095) where it ends in a fault."""
+        """Wait until all earlier work has ended. Raises `CccError` (CCC095) if it ends in a fault."""
         with self._failing():
             self._driver.Context.synchronize()
 
@@ -205,7 +205,7 @@ class Gpu:
 
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
-        """What the driver says in here of a kernel is an error of ours."""
+        """A ``with`` in which an error of the driver becomes a `CccError` (CCC095)."""
         try:
             yield
         except self._driver.Error as reason:
@@ -219,7 +219,7 @@ class Gpu:
             ) from reason
 
     def _timed(self, queue: Callable[[], object]) -> float:
-        """The milliseconds that the GPU takes for what ``queue`` gives it to do."""
+        """The milliseconds that the GPU takes for the work that ``queue`` gives it."""
         start, stop = self._driver.Event(), self._driver.Event()
         if not self._profiled:
             if self._hold is None:
@@ -233,7 +233,7 @@ class Gpu:
 
     @contextlib.contextmanager
     def profile(self) -> Iterator[None]:
-        """A ``with`` in which a profiler that waits to be asked, such as Nsight Compute, looks at launches."""
+        """A ``with`` in which a profiler that waits for a request, such as Nsight Compute, profiles launches."""
         self._tell("start_profiler", "cuProfilerStart")
         self._profiled = True
         try:
@@ -248,8 +248,8 @@ class Gpu:
         function()
 
     def close(self) -> None:
-        """Give the context back with all that was allocated in it."""
-        # One that a fault has ended cannot be given back.
+        """Release the context with all that was allocated in it."""
+        # A context that a fault has ended cannot be released.
         with contextlib.suppress(self._driver.Error):
             self._context.pop()
             self._context.detach()

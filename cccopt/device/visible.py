@@ -1,8 +1,8 @@
 """Which GPUs a program may use, and workers for them.
 
-The CUDA driver decides that, in a process of its own: what it starts stays out of this one. CUDA_VISIBLE_DEVICES may
-hold numbers, UUIDs or the start of one, and MIG devices. CUDA shows a process one MIG device at most, so each name in
-the variable is tried alone.
+The CUDA driver decides that, in a process of its own, so what it starts stays out of this one. CUDA_VISIBLE_DEVICES may
+hold numbers, UUIDs or the beginnings of some, and MIG devices. CUDA shows a process at most one MIG device, so each
+name in the variable is tried alone.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from cccopt.workers import apart
 from cccopt.workers.queue import HERE, VISIBLE, Worker
 
 _SECONDS = 60.0
-"""What the driver may take to start."""
+"""How many seconds the driver may take to start."""
 
 
 @dataclass(frozen=True, slots=True)
 class VisibleGpu:
-    """A GPU: its ``name``, its ``uuid`` in hexadecimal digits, and the ``selector`` that names it alone in
-    CUDA_VISIBLE_DEVICES.
+    """A GPU: its ``name``, its ``uuid`` in hexadecimal digits, and the ``selector`` with which CUDA_VISIBLE_DEVICES
+    names only this one.
     """
 
     selector: str
@@ -43,16 +43,16 @@ def visible() -> tuple[VisibleGpu, ...]:
         alone = pool.map(lambda selector: _seen_with({VISIBLE: selector}), selectors)
         for selector, seen in zip(selectors, alone, strict=True):
             if len(seen) != 1:
-                break  # CUDA ignores what stands after a name that is none
+                break  # CUDA ignores what follows an invalid name
             ((uuid, name),) = seen
             found.setdefault(uuid, VisibleGpu(selector, uuid, name))
     return tuple(found.values())
 
 
 def workers_on_gpus(asked: int) -> tuple[tuple[Worker, ...], str]:
-    """As many workers as are ``asked`` for and have a GPU each, and a line that says why they are fewer, if they are.
+    """Up to ``asked`` workers with a GPU each, and a line that says why there are fewer, if there are.
 
-    All have GPUs of the same name as the first one: what they measure comes into one table.
+    All GPUs have the same name as the first one, because the measurements go into one table.
     """
     if asked == 1:
         return HERE, ""
@@ -79,7 +79,7 @@ def _seen_with(variables: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _seen(began: apart.Began, driver: str) -> tuple[tuple[str, str], ...]:
-    """UUID and name of each GPU that the driver shows this process."""
+    """The UUID and the name of each GPU that the driver shows this process."""
     return each_device(driver, _described)
 
 

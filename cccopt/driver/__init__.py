@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as typing's: type checkers take it for true
+TYPE_CHECKING = False  # like typing's: type checkers assume that it is true
 if TYPE_CHECKING:
     from cccopt.driver.compilation import Binary, Program, compile, fat_binary, marked_ptx
     from cccopt.driver.pass_options import AnyProfile, options_of, profile_in
@@ -22,7 +22,7 @@ __all__ = [
     "transform",
 ]
 
-# Loaded at first use: the shims of `ccc-nvcc` need reports of units before they need passes, which take 0.15 s.
+# Loaded at first use: the shims of `ccc-nvcc` need reports of units before passes, which take 0.15 s to load.
 _MODULES = {
     "AnyProfile": "pass_options",
     "Binary": "compilation",

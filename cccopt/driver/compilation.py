@@ -1,6 +1,6 @@
-"""Whole compilations of annotated source: nvcc runs, and `rewrite_unit` with it between its front end and ptxas.
+"""Whole compilations of annotated source: nvcc runs, with `rewrite_unit` between its front end and ptxas.
 
-`compile` makes PTX of a file, `fat_binary` goes on to the machine code of a text, and `marked_ptx` stops before any
+`compile` compiles a file to PTX, `fat_binary` compiles a text to machine code, and `marked_ptx` stops before any
 rewrite.
 """
 
@@ -31,7 +31,7 @@ class Program:
 
     Attributes:
         ptx: The rewritten PTX.
-        original_ptx: The PTX of plain nvcc for the source without its pragmas.
+        original_ptx: The PTX that plain nvcc makes of the source without its pragmas.
         report: What became of each annotation, as ``ccc-nvcc --ccc-report`` writes it (JSON data).
     """
 
@@ -42,7 +42,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """A fat binary (machine code and PTX) of rewritten code, the report (JSON data), and what nvcc had to say."""
+    """A fat binary (machine code and PTX) of rewritten code, the report (JSON data), and the messages of nvcc."""
 
     code: bytes
     report: dict[str, Any]
@@ -65,17 +65,17 @@ def compile(
 ) -> Program:
     """Compile an annotated CUDA file to PTX, rewritten and plain.
 
-    The options of the rewrite are arguments, all optional and by keyword.
+    The options of the rewrite are optional keyword arguments.
 
     Args:
         source: The file's name.
         arch: The architecture to compile for.
         ccc: ``auto`` rewrites what is predicted to gain, ``always`` everything that can be rewritten, except loops
-            that nvcc would unroll, ``off`` nothing.
+            that nvcc would unroll or that have nothing to collect, ``off`` nothing.
         nvcc_options: Further options of nvcc (``["-O3", "-lineinfo"]``).
         keep_going: Leave a refused region as it was, with a warning in the report.
         nvcc: The nvcc to use; by default the one that ``ccc-nvcc`` uses.
-        profile: How often lanes come to each region, for ``auto``: a file, or what `profile_of` gives.
+        profile: How often lanes come to each region, for ``auto``: a file, or a result of `profile_of`.
         resident: How many blocks of a kernel marked ``grid`` share its work; by default as many as the target runs
             at once.
         form: The form of rewritten loops: ``auto``, ``split``, ``idle-lanes``, ``stack``, ``split,stack``,
@@ -88,8 +88,8 @@ def compile(
         The PTX before and after, and the report.
 
     Raises:
-        CccError: With the refusals or the mistakes in annotations, for a form, memory or region that does not exist
-            (CCC089), for text in place of a file's name (CCC086), or with nvcc's own messages (CCC085).
+        CccError: For refusals and mistakes in annotations, for a form, memory or region that does not exist
+            (CCC089), for text instead of a file name (CCC086), or with nvcc's own messages (CCC085).
     """
     if "\n" in os.fspath(source):
         raise CccError(
@@ -120,8 +120,8 @@ def fat_binary(
 ) -> Binary:
     """Compile the annotated CUDA ``text``, which messages call ``name``, to a fat binary for ``arch``.
 
-    ptxas has run, so all options of nvcc count, and a driver older than nvcc can load it. With ``instrument`` kernels
-    have counted copies and nothing is rewritten. The other arguments and the errors are those of `compile`.
+    Since ptxas runs, all options of nvcc count, and a driver older than nvcc can load the result. With ``instrument``,
+    kernels have counted copies and nothing is rewritten. The other arguments and the errors are those of `compile`.
     """
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
         source = Path(folder) / "text.cu"
@@ -162,7 +162,7 @@ def marked_ptx(
         return _ptx_of(source, arch, nvcc_options, Settings(candidates=True), nvcc)[0]
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
         _ptx_of(source, arch, nvcc_options, Settings("always", keep_going=True, keep=folder), nvcc)
-        # The text with all markers is the first that the shim gives to cicc.
+        # The text with all markers is the first one that the shim gives to cicc.
         stages = list(Path(folder).glob("*.1.ptx"))
         return read_text(stages[0]) if stages else ""
 
@@ -179,7 +179,7 @@ def _ptx_of(
 def _made(
     kind: str, source: Path, arch: str, options: Sequence[str], settings: Settings, nvcc: Nvcc | None
 ) -> tuple[bytes, Run]:
-    """What nvcc makes of ``source`` with the option ``kind`` (nothing where it fails), and its run."""
+    """What nvcc makes of ``source`` with the option ``kind`` (nothing if it fails), and its run."""
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
         output = Path(folder) / "out"
         arguments = [kind, f"-arch={arch}", *options, str(source), "-o", str(output)]
@@ -188,19 +188,19 @@ def _made(
 
 
 def _check(done: Run, text: str, name: str) -> None:
-    """Raise what a run on ``text``, the file ``name``, failed with."""
+    """Raise CccError if a run on ``text``, the file ``name``, failed."""
     refused = [item for report in done.reports for item in report.get("errors", ())]
     if refused:
         raise CccError(*diagnostics_of(refused))
     if done.status != 0:
         said = (done.errors + done.output).strip()
         failed = error("CCC085", f"nvcc failed with exit status {done.status}", why=said)
-        # What nvcc refuses may be owed to annotations in the thesis' spelling (CCC017).
+        # Annotations in the thesis' spelling may be why nvcc failed (CCC017).
         raise CccError(failed, *thesis_annotations(text, name))
 
 
 def _renamed(done: Run, path: str, name: str) -> Run:
-    """The same run, in which the file ``path`` is called ``name``."""
+    """The same run, with the file ``path`` called ``name`` in its texts."""
     before, after = json.dumps(path)[1:-1], json.dumps(name)[1:-1]
     reports = json.loads(json.dumps(done.reports).replace(before, after))
     output, errors = (text.replace(path, name) for text in (done.output, done.errors))

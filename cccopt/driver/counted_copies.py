@@ -9,7 +9,7 @@ from cccopt.ptx.ir import Module
 
 
 def with_counted_copies(module: Module, how: Counting | None = None) -> tuple[Module, Layout]:
-    """The module with counted copies of its kernels, as `instrumented` makes them; where markers ask for a loop, of
-    the kernels with that loop.
+    """The module with counted copies of its kernels, as `instrumented` makes them. If markers ask for loops, the
+    kernels get these first.
     """
     return instrumented(prepared(module) if asks_for_loops(module) else module, how)

@@ -1,7 +1,7 @@
-"""Messages with CUDA lines also where the user compiles without ``-lineinfo``.
+"""Messages with CUDA lines even if the user compiles without ``-lineinfo``.
 
 Line information changes PTX, and could change what the compiler makes of a text. So a text is compiled with it only
-once something is refused, beside the compilation that counts, for the places and names in the messages alone.
+after something is refused, in an extra compilation that only provides the places and names in messages.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ _LOCATION = re.compile(r"^\s*\.loc\b", re.MULTILINE)
 def with_lines(
     said: Iterable[Diagnostic], ptx: str, options: Options, compile: Callable[[], str] | None
 ) -> tuple[Diagnostic, ...]:
-    """``said`` of ``ptx`` as it is said of the PTX that ``compile()`` gives, which has line information; what is not
-    said of that, too, stays as it is. Without a refusal there is nothing to compile.
+    """The diagnostics ``said`` about ``ptx``, each replaced by its counterpart for the PTX that ``compile()`` gives,
+    which has line information. A diagnostic without a counterpart stays as it is. Nothing is compiled unless there is a
+    refusal.
     """
     said = tuple(said)
     refused = any(d.severity is not Severity.REMARK for d in said)
@@ -34,7 +35,7 @@ def with_lines(
 
 
 def _said_of(ptx: str, options: Options) -> tuple[Diagnostic, ...]:
-    """What the passes say of a text; nothing of one that they cannot read."""
+    """What the passes say about a text: the remarks of a run, or the diagnostics of the error that ends it."""
     try:
         split = split_module(ptx)
         return run(parse(split.text if split else ptx, options.file), options).remarks

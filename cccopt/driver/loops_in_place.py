@@ -1,4 +1,4 @@
-"""Loops in the in-lane form in which lanes wait for nothing: marks inside of them only keep nvcc from its work.
+"""Loops in the in-lane form in which no lane waits: marks inside them only keep nvcc from optimizing.
 
 #pragma ccc grid                          marked in the text that cicc gets: the kernel
 #pragma ccc for variable                  not marked: nvcc unrolls the loop, and loads `a[k]` once
@@ -14,20 +14,20 @@ from cccopt.ccc.outcome.report import RegionReport
 
 
 def loops_in_place(reports: Iterable[RegionReport]) -> tuple[frozenset[int], frozenset[int]]:
-    """The marked loops, as ``reports`` tell of them, in which in no function a lane waits for anything that is marked,
-    and what is marked in them, which needs no markers, both by their regions.
+    """According to ``reports``: the regions of the marked loops in whose copies no lane ever waits at marked code, and
+    the regions inside them, which therefore need no markers.
     """
     inside: dict[int, set[int]] = {}
     waits: set[int] = set()
     loop = 0
     for report in reports:
         if report.outcome is Outcome.REWRITTEN:
-            if report.code is not None:  # the reports of what is marked in it follow
+            if report.code is not None:  # the reports of the regions in it follow
                 loop = report.region
             inside.setdefault(loop, set()).update({report.region} - {loop})
             if report.form is not Form.IN_LANE or (report.code is None and not report.in_place):
                 waits.add(loop)
-    # What is marked in one function may be inlined into several loops.
+    # Marked code of one function may be inlined into several loops.
     while more := {a for a in inside for b in waits if a not in waits and inside[a] & inside[b]}:
         waits |= more
     loops = frozenset(inside.keys() - waits)

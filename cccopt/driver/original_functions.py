@@ -1,7 +1,7 @@
-"""Declined means untouched: functions of which nothing was rewritten, as nvcc makes them of the text without markers.
+"""Declined means untouched: functions in which nothing was rewritten come from nvcc's PTX for the text without markers.
 
-Markers alone change code. Where one annotated piece of source became several functions (a template, an inlined
-function), it cannot lose its markers for some of them, so the functions come from another compilation.
+Markers by themselves change code. If one annotated piece of source became several functions (a template, an inlined
+function), it cannot lose its markers for only some of them, so these come from another compilation.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from cccopt.driver.function_texts import MARKER, WORD, FunctionText, definitions
 _SECTION = re.compile(r"\.section\s+\.debug_str\s*\{([^}]*)\}")
 _STRING = re.compile(r"^(\S+):([^:$]*)", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*")
-_NAME = re.compile(r"(?<![.\w$%])[A-Za-z_$%][\w$]*")  # no part of a directive
+_NAME = re.compile(r"(?<![.\w$%])[A-Za-z_$%][\w$]*")  # not part of a directive
 _LABEL = re.compile(r"\$L__info_string\d+")
 
 
 def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Callable[[], str]) -> str:
-    """``made`` with the functions that have markers in ``marked`` and are not ``rewritten`` replaced by those that
-    ``plain()`` gives. Those stay as they are that name what ``made`` does not have: the two compilations may not have
-    the same variables.
+    """``made`` with the functions that have markers in ``marked`` and are not ``rewritten`` replaced by those of
+    ``plain()``. Functions that name something ``made`` does not have stay as they are: the two compilations may have
+    different variables.
     """
     found = definitions(marked)
     own = definitions(made)
@@ -56,9 +56,7 @@ def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Ca
 
 
 def _with_strings(made: str, strings: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """``made`` with the ``strings`` of another compilation as well, and the labels that these have in it by those that
-    they had.
-    """
+    """``made`` with the ``strings`` of another compilation added, and a map from their old labels to those in it."""
     here = _strings(made)
     labels = {_without_spaces(value): label for label, value in here.items()}
     added: list[str] = []
@@ -76,18 +74,18 @@ def _with_strings(made: str, strings: Mapping[str, str]) -> tuple[str, dict[str,
 
 
 def _strings(text: str) -> dict[str, str]:
-    """The strings of line information by their labels: names of functions that were inlined."""
+    """The strings of line information by label: names of inlined functions."""
     sections = "".join(_SECTION.findall(text))
     return {label: value.strip() for label, value in _STRING.findall(sections)}
 
 
 def _without_spaces(value: str) -> str:
-    """A string to be compared: nvcc and our printer space its bytes differently."""
+    """A string in a form to compare: nvcc and our printer space its bytes differently."""
     return "".join(value.split())
 
 
 def _declarations(text: str, found: Sequence[FunctionText]) -> set[str]:
-    """What a module declares outside of functions, with single blanks; without the strings of line information."""
+    """A module's declarations outside functions, with single blanks, without the strings of line information."""
     at = 0
     pieces: list[str] = []
     for definition in found:

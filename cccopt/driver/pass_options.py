@@ -22,9 +22,9 @@ AnyProfile: TypeAlias = "str | os.PathLike[str] | RunProfile"
 
 
 def options_of(settings: Settings, file: str) -> Options:
-    """The options of the passes that ``settings`` say for the input ``file``.
+    """The options of the passes for the input ``file`` according to ``settings``.
 
-    Raises CccError for a form or memory that does not exist (CCC089), and for what `profile_in` does.
+    Raises CccError for a form or memory that does not exist (CCC089), and whatever `profile_in` raises.
     """
     if settings.form not in FORMS:
         raise CccError(
@@ -50,7 +50,7 @@ def options_of(settings: Settings, file: str) -> Options:
 
 
 def profile_in(profile: AnyProfile | None) -> RunProfile | None:
-    """The profile in a file, or one that is there already. Raises CccError (CCC069, CCC086)."""
+    """The profile in a file, or the given one itself. Raises CccError (CCC069, CCC086)."""
     if profile is None or isinstance(profile, RunProfile):
         return profile
     return profiles.read(profile) if os.fspath(profile) else None
@@ -58,7 +58,7 @@ def profile_in(profile: AnyProfile | None) -> RunProfile | None:
 
 @contextmanager
 def profile_file(profile: AnyProfile | None) -> Iterator[str]:
-    """The name of a file that holds the profile; empty without one."""
+    """The name of a file that holds the profile; empty without a profile."""
     if profile is None or not isinstance(profile, RunProfile):
         yield "" if profile is None else os.path.abspath(os.fspath(profile))
         return

@@ -1,4 +1,4 @@
-"""One unit rewritten: preprocessed text between nvcc's front end and ptxas, or PTX that holds markers.
+"""The rewrite of one unit: preprocessed text between nvcc's front end and ptxas, or PTX with markers.
 
 rewrite_unit: annotated text -> marked text -> (cicc) marked PTX -> (passes) rewritten PTX, and the report's data
 """
@@ -34,7 +34,7 @@ from cccopt.toolchain.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Transformed:
-    """What `transform` makes of PTX with marks.
+    """The result of `transform` for PTX with marks.
 
     Attributes:
         ptx: The rewritten PTX.
@@ -62,18 +62,18 @@ def transform(
     """Rewrite PTX that holds cccopt's marks. The arguments are those of `cccopt.compile`.
 
     Args:
-        ptx: The text, as `cccopt.driver.marked_ptx` or a generator of PTX makes it.
+        ptx: The text, from `cccopt.driver.marked_ptx` or a generator of PTX.
         ccc: ``auto``, ``always`` or ``off``.
         keep_going: Leave a refused region as it was, with a warning in the report.
         name: The name of the text in messages.
-        profile: How often lanes come to each region: a file, or what `profile_of` gives.
+        profile: How often lanes come to each region: a file, or a result of `profile_of`.
         resident: How many blocks of a kernel marked ``grid`` share its work.
         form: The form of rewritten loops.
         only: The regions to rewrite, separated by commas.
         stacks: The memory in which tasks wait.
         decisions: What `cccopt tune` measured for the kernels in ``ptx``.
-        watch: Called with the name of each pass and the module that it made, and first with ``ptx`` and the module as
-            it was read.
+        watch: Called with the name of each pass and the module that it made; before that, with the word ``ptx`` and
+            the module as it was read.
 
     Returns:
         The rewritten PTX and a report; the text as it was if no region is accepted.
@@ -108,11 +108,11 @@ def rewrite_unit(
     lines_compiler: Callable[[str], str] | None = None,
     decisions: Decisions | None = None,
 ) -> CompiledUnit:
-    """Compile the preprocessed ``text``, whose pragmas are still in it, and rewrite what they name.
+    """Compile the preprocessed ``text``, which still has its pragmas, and rewrite what they mark.
 
     ``device_compiler`` makes PTX of preprocessed text, ``lines_compiler`` the same with line information, which errors
-    quote; ``decisions`` are for its kernels. Declined means untouched: markers alone change code, so a text none of
-    whose regions is rewritten is compiled without markers, and one with some is compiled again with those alone. Raises
+    quote; ``decisions`` are for its kernels. Declined means untouched: markers by themselves change code. So if no
+    region is rewritten, the text is compiled without markers; if only some are, again with only their markers. Raises
     CccError for errors in annotations and for refused regions, unless ``options.keep_going``.
     """
     if options.mode == "off":
@@ -155,7 +155,7 @@ def rewrite_unit(
             warnings = tuple(diagnostic.as_warning() for diagnostic in problem.diagnostics)
             return CompiledUnit(plain(), reports, _once(remarks + warnings), measured)
         remarks += with_lines(result.remarks, marked.text, options, lines)
-        # What is marked from now on is what was chosen.
+        # From now on only the chosen regions are marked.
         options = replace(options, only=())
         mark = partial(annotate, text, options.file, keep_going=options.keep_going)
         if accepted == wanted:
@@ -175,7 +175,7 @@ def rewrite_unit(
 
 
 def _without(options: Options, regions: Collection[int], parents: Mapping[int, int | None]) -> Options:
-    """The options for a text without the marks of some regions."""
+    """The options for a text without the marks of ``regions``."""
     return (
         options
         if options.profile is None
@@ -184,7 +184,7 @@ def _without(options: Options, regions: Collection[int], parents: Mapping[int, i
 
 
 class _Marked:
-    """PTX ``text`` with markers, and of it the ``module`` that they concern."""
+    """PTX ``text`` with markers, and the part of it that they concern as a ``module``."""
 
     def __init__(self, text: str, file: str) -> None:
         self.text = text
@@ -193,23 +193,23 @@ class _Marked:
 
     @cached_property
     def module(self) -> Module:
-        """Raises PtxError where the text cannot be read."""
+        """Raises PtxError if the text cannot be read."""
         return parse(self._source.text, self._source.name)
 
     def run(self, options: Options) -> Result:
-        """The module rewritten. Raises CccError as `run` does."""
+        """Rewrite the module. Raises CccError as `run` does."""
         return run(self.module, options, self._source)
 
     def restored(self, module: Module) -> str:
-        """The whole text of ``module``, which was rewritten."""
+        """The whole text with the rewritten ``module``."""
         return self._split.restored(module) if self._split else print_module(module)
 
 
 def _again(
     marked: _Marked, options: Options, reports: Sequence[RegionReport], in_place: Collection[int]
 ) -> tuple[_Marked, Result] | None:
-    """A text without markers of the regions ``in_place``, rewritten as ``reports`` tell of the text with them; None
-    where something else becomes of it.
+    """The text ``marked``, without markers of the regions ``in_place``, and its rewrite; None if that differs from the
+    ``reports`` for the text with these markers.
     """
     try:
         result = marked.run(options)
@@ -228,7 +228,7 @@ def _again(
 
 
 def _once(remarks: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Each remark once: a file that is compiled twice gives it twice."""
+    """Each remark once: a file that is compiled twice repeats it."""
     return tuple(dict.fromkeys(remarks))
 
 

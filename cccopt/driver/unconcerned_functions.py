@@ -1,8 +1,8 @@
-"""What a rewrite need not understand of a PTX text: it goes around the passes as text.
+"""The parts of a PTX text that a rewrite need not understand: they bypass the passes as text.
 
-Only functions with markers are rewritten. What they call and what calls them is read as well, because legality and
-the count of shared memory depend on it; every other body is left out of the text that is parsed and put back when
-the result is printed. So are the values of large tables: no pass looks at what a variable begins with.
+Only functions with markers are rewritten. Their callers and callees are parsed as well, because legality and the amount
+of shared memory depend on them. Every other body is left out of the text that is parsed and put back when the result is
+printed. So are the values of large tables: no pass reads the initial value of a variable.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from cccopt.ptx.printer import print_item
 _TABLE = re.compile(
     r"(?P<name>[A-Za-z_$%][\w$]*)(?:\[\d+\])+(?P<values>\s*=\s*\{[-+\w.,\s]{400,}\})(?=\s*;)", re.ASCII
 )
-"""An array that begins with a long list of numbers: tables of random-number generators have 200,000 of them."""
+"""An array with a long list of initial values: tables of random-number generators have 200,000 of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitModule:
-    """``text`` with the bodies of functions that no rewrite concerns left out (each line keeps its number), and the
-    whole text of these functions, in the order of all functions; None for one that ``text`` holds. ``tables`` has what
-    is left out of variables, by name.
+    """``text`` is a module without the bodies of functions that no rewrite concerns (each line keeps its number).
+    ``aside`` has an item for each function, in order: the whole text of such a function, None for any other. ``tables``
+    has the values left out of variables, by name.
     """
 
     text: str
@@ -34,7 +34,7 @@ class SplitModule:
     tables: Mapping[str, str] = field(default_factory=dict)
 
     def restored(self, module: Module) -> str:
-        """The text of ``module``, made of ``text`` by passes that keep functions in order, with all bodies."""
+        """The text of ``module`` with all bodies; passes that keep the order of functions made it from ``text``."""
         functions = sum(isinstance(item, Function) for item in module.items)
         assert functions == len(self.aside), (
             "the passes lost or added a function, or the text was split incorrectly"
@@ -53,7 +53,7 @@ class SplitModule:
 
 
 def split_module(text: str) -> SplitModule | None:
-    """Split a PTX module; None for a text whose functions cannot be separated, or that needs every function."""
+    """Split a PTX module; None if its functions cannot be separated, or if all of them are needed."""
     found = definitions(text)
     if found is None:
         return None
@@ -96,7 +96,7 @@ def _concerned(text: str, found: Sequence[FunctionText]) -> set[str]:
 
 
 def _word_of(names: Iterable[str]) -> re.Pattern[str]:
-    """Finds the words that begin as all ``names`` do (with ``_Z``, mostly): `re` is quick to find such a beginning."""
+    """Finds the words that begin like all ``names`` (mostly with ``_Z``): `re` finds such a beginning quickly."""
     common = re.escape(commonprefix([*names]))  # noqa: RUF071 - of words, not of paths
     return re.compile(rf"{common}(?<![\w$%]{common})[\w$]*") if common else WORD
 

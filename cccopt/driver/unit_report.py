@@ -20,8 +20,8 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class CompiledUnit:
-    """One file compiled for one architecture: its PTX, what became of each region, and what there is to
-    say. ``digests`` are those of its annotated functions, by which decisions go.
+    """One file compiled for one architecture: its PTX, what became of each region, and the remarks. ``digests`` are
+    those of its annotated functions, to which decisions refer.
     """
 
     ptx: str
@@ -45,7 +45,7 @@ def report_data(unit: CompiledUnit, file: str, arch: str) -> dict[str, Any]:
 
 
 def failure_data(problem: CccError, file: str, arch: str) -> dict[str, Any]:
-    """The report of a unit that was refused: its ``errors``, as `diagnostics_of` reads them back."""
+    """The report of a unit that was refused: its ``errors``, which `diagnostics_of` reads back."""
     return {"file": file, "arch": arch, "errors": _data(problem.diagnostics)}
 
 
@@ -72,7 +72,7 @@ def _source_place(data: dict[str, Any] | None) -> Place | None:
 
 
 def _data(value: Any) -> Any:
-    """JSON data of dataclasses, enumerations and tuples; a place is flat."""
+    """JSON data for dataclasses, enumerations and tuples; a place becomes one flat object."""
     if isinstance(value, Place):
         position = value.position
         return {

@@ -1,10 +1,10 @@
-"""Kernels whose marked inner loops are no loops in what nvcc makes of the text without markers: it unrolls them.
+"""Kernels whose marked inner loops nvcc unrolls completely in the text without markers.
 
 for (int i = 0; i < 25; i++)           unmarked: 25 tests with constants, each `%` a multiplication
   if (n % primes[i] == 0) return;      marked: a loop with a load and a division
 
-The mark alone makes such a kernel several times slower. What is collected seldom makes up for it, and only a profile
-can tell.
+The mark by itself makes such a kernel several times slower. Collecting seldom makes up for it, and only a profile can
+show that it does.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from cccopt.ptx.parser import parse
 def unrolled_kernels(
     reports: Iterable[RegionReport], options: Options, marked: Module, plain: Callable[[], str]
 ) -> Mapping[str, tuple[RegionReport, ...]]:
-    """The kernels of ``marked`` none of whose rewritten inner loops is a loop in ``plain()``, the PTX of the text
-    without markers, and the reports of these loops; all that is marked in ``marked`` is rewritten. That text is asked
-    for only where nvcc knows how many inner iterations each of them makes. What ``options`` say of a kernel or of
-    the form holds, and so does a profile by which more is gained than the marks cost.
+    """The kernels of ``marked`` whose rewritten inner loops are not loops in ``plain()``, the PTX of the text without
+    markers, and the reports of these loops; everything marked in ``marked`` is rewritten. ``plain`` is called only if
+    nvcc knows how many inner iterations each of them makes. Kernels for which ``options`` give a build or force a form
+    are not included, nor are those that gain more than the marks cost according to a profile.
     """
     if options.form is not Form.AUTO or not options.expand:
         return {}
@@ -59,7 +59,7 @@ def unrolled_kernels(
 
 
 def remarks(kernels: Mapping[str, Iterable[RegionReport]]) -> tuple[Diagnostic, ...]:
-    """Why `unrolled_kernels` are left, a remark for each of their loops."""
+    """Why `unrolled_kernels` stay as they are: a remark for each of their loops."""
     return tuple(
         refusal.remark(
             "CCC117",
@@ -75,7 +75,7 @@ def remarks(kernels: Mapping[str, Iterable[RegionReport]]) -> tuple[Diagnostic, 
 
 
 def declined(reports: Iterable[RegionReport], kernels: Mapping[str, object]) -> tuple[RegionReport, ...]:
-    """The reports of what was rewritten in ``kernels``, as it is when it stays as it was."""
+    """The reports of ``kernels``, with everything in them declined."""
     return tuple(
         RegionReport(r.kernel, r.region, r.kind, r.place, Outcome.DECLINED, name=r.name, cost=r.cost)
         for r in reports
@@ -84,7 +84,7 @@ def declined(reports: Iterable[RegionReport], kernels: Mapping[str, object]) -> 
 
 
 def _unrolls(marked: Function, original: Function) -> bool:
-    """Whether the original has fewer loops, by all the marked inner ones."""
+    """Whether the original has fewer loops, by at least the number of marked inner ones."""
     body = marked.body or ()
     inner = {region for region, annotation in annotations_of(body).items() if annotation.variable}
     copies = sum(isinstance(s, Marker) and s.event == "for.begin" and s.region in inner for s in body)
@@ -92,8 +92,8 @@ def _unrolls(marked: Function, original: Function) -> bool:
 
 
 def _pays(reports: Iterable[RegionReport], marked: Function, original: Function) -> bool:
-    """Whether a profile tells that the rewrite gains more than the marks cost: what a lane runs that takes all paths,
-    beside what it runs in the original.
+    """Whether the rewrite gains more than the marks cost according to a profile. The cost is what a lane that takes all
+    paths runs, relative to what it runs in the original.
     """
     loss = _slots(marked) / _slots(original)
     own = [report.cost for report in reports if report.code is not None and report.cost is not None]
@@ -101,7 +101,7 @@ def _pays(reports: Iterable[RegionReport], marked: Function, original: Function)
 
 
 def _function(text: str, name: str) -> Function | None:
-    """The function ``name`` of a PTX text, without the rest of it; None where it cannot be read."""
+    """The function ``name`` of a PTX text, without the rest of it; None if it cannot be read."""
     for each in definitions(text) or ():
         if each.name == name and each.body is not None:
             with suppress(CccError):
@@ -114,7 +114,7 @@ def _loops(function: Function) -> int:
 
 
 def _slots(function: Function) -> float:
-    """The issue slots of a function, but for those of what it calls."""
+    """The issue slots of a function, without those of its callees."""
     own = costs(Module((function,)), function)
     blocks = range(len(own.cfg.blocks))
     return own.of_blocks(blocks, blocks)

@@ -1,8 +1,8 @@
 """Memory instructions: one `MemoryAccess` each, with its bounds and alignment checks and its counters.
 
-Addresses come as uint64, one an active lane. A check costs nothing when it passes: the address relative to the
-allocation is rotated right by the logarithm of the size, so that both a misaligned address and one that lies
-outside become an index beyond the end of the array, and numpy refuses it.
+Addresses are uint64, one per active lane. A check that passes costs nothing: the address relative to the
+allocation is rotated right by the logarithm of the size. A misaligned address and one that lies outside both become
+an index beyond the end of the array, which numpy refuses.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _POSITIVE = np.asarray(0x7FFFFFFFFFFFFFFF, np.uint64)
 
 
 class MemoryAccess:
-    """A memory instruction that runs, launch after launch.
+    """A memory instruction that runs in one launch after another.
 
-    ``accesses`` counts warps, ``sectors`` the 32-byte sectors that they touched in global memory, ``conflicts``
-    the extra passes over the banks of shared memory.
+    ``accesses`` counts accesses of warps, ``sectors`` the 32-byte sectors that they touched in global memory,
+    ``conflicts`` the extra passes over the banks of shared memory.
     """
 
     def __init__(self, instruction: MemoryInstruction) -> None:
         self.instruction = instruction
-        # Fields of its own for what every execution reads.
+        # Copied to fields because every execution reads them.
         self.space = instruction.space
         self.dtype = instruction.dtype
         self.count = instruction.count
@@ -53,7 +53,7 @@ class MemoryAccess:
         self._memory: LaunchMemory
 
     def attach(self, memory: LaunchMemory) -> None:
-        """Readies the access for a launch."""
+        """Prepares the access for a launch."""
         self._memory = memory
         self.accesses = self.sectors = self.conflicts = 0
         self._parts = {}
@@ -85,7 +85,7 @@ class MemoryAccess:
         return np.asarray(words[index])
 
     def store(self, address: Array, values: Array, group: LaneGroup) -> None:
-        """Puts ``values`` (shaped as `load` gives them) to ``address``; of two lanes at one address the later wins."""
+        """Stores ``values`` (shaped as `load` returns them) at ``address``; the last lane at an address wins."""
         if self.space == "global":
             index = self._index(address)
             try:
@@ -113,7 +113,7 @@ class MemoryAccess:
         b: Array,
         c: Array | None = None,
     ) -> Any:
-        """Does an atomic operation lane by lane; gives the old values, typed, when they are wanted."""
+        """Performs an atomic operation lane by lane; returns the old values, typed, if they are wanted."""
         space = _one_space(address) if self.space == "generic" else None
         if space is not None:
             part = self._part(space)
@@ -148,7 +148,7 @@ class MemoryAccess:
             for buffer, where in self._located(address[others], group.part(others)):
                 home._use(buffer)
                 apply(home, address[others[where]], others[where])
-            # In however many allocations they are, lanes that run together make one access.
+            # Lanes that run together make one access, in however many allocations they are.
             home.accesses, home.sectors = counted
             home._count(address[others], group.part(others))
         return result if want_old else None
@@ -156,7 +156,7 @@ class MemoryAccess:
     # --- global and generic -----------------------------------------------------------------------------------
 
     def _index(self, address: Array) -> Array:
-        # As a signed number a bad index is far beyond either end. numpy is slow with unsigned ones.
+        # As a signed number, a bad index is far beyond either end. numpy is slow with unsigned indices.
         offset = address - self._base
         if self.size == 1:
             return (offset & _POSITIVE).view(np.int64)
@@ -166,7 +166,7 @@ class MemoryAccess:
         return index.view(np.int64)
 
     def _scattered(self, address: Array, group: LaneGroup, values: Array | None) -> Array:
-        """An access whose lanes lie in other allocations than the last ones, or in several."""
+        """An access whose lanes are in a different allocation than those of the last access, or in several."""
         shape = (address.size,) if self.count == 1 else (address.size, self.count)
         result = np.empty(shape, self.dtype)
         windows, selected = self._by_space(address)
@@ -213,11 +213,11 @@ class MemoryAccess:
         return self._parts[space]
 
     def parts(self) -> tuple[MemoryAccess, ...]:
-        """The access and what generic addresses made it into: whose counters count together."""
+        """This access and its copies for other spaces, which generic addresses need; their counters count together."""
         return (self, *self._parts.values())
 
     def _located(self, address: Array, group: LaneGroup) -> list[tuple[Allocation, Array]]:
-        """The allocations that the lanes touch, each with its lanes. Raises for lanes outside of all."""
+        """The allocations that the lanes touch, each with its lanes. Raises EmulatorError for a bad address."""
         memory = self._memory.allocations
         found: list[tuple[Allocation, Array]] = []
         left = np.arange(address.size)
@@ -256,7 +256,7 @@ class MemoryAccess:
     # --- spaces of a block, a thread or the kernel -------------------------------------------------------------
 
     def _local(self, address: Array, group: LaneGroup, values: Array | None) -> tuple[Array, Array]:
-        """Words and index of an access to shared, local, constant or parameter memory."""
+        """The words and the index of an access to shared, local, constant or parameter memory."""
         limit, data, stride = self._memory.space(self.space)
         size = np.uint64(self.size)
         outside = (address >= np.uint64(limit)) | (address + size > np.uint64(limit))
@@ -327,7 +327,7 @@ def _one_space(address: Array) -> str | None:
 
 
 def bank_conflicts(flat: Array, size: int, group: LaneGroup) -> int:
-    """The extra passes that the banks of shared memory (32, of 4 bytes) need, over all warps."""
+    """The extra passes that the banks of shared memory (32 banks of 4 bytes) need, summed over all warps."""
     words = np.unique(np.stack([group.dense_labels(), flat >> 2]), axis=1)
     loads = np.bincount(words[0] * 32 + (words[1] & 31), minlength=32 * group.nf).reshape(-1, 32)
     return int(np.maximum(loads.max(axis=1) - max(size // 4, 1), 0).sum())

@@ -43,9 +43,9 @@ class Resident:
 
 
 class Buffers:
-    """The arrays of a launch in device memory. Arrays that share host bytes share them on the device too.
+    """The arrays of a launch in device memory. Arrays that share host bytes also share them on the device.
 
-    ``known`` holds what earlier launches left there, by host range; what belongs to no living array is freed.
+    ``known`` holds what earlier launches left there, by host range; memory that belongs to no living array is freed.
     """
 
     def __init__(self, memory: GlobalMemory, known: dict[tuple[int, int], Resident]) -> None:
@@ -58,7 +58,7 @@ class Buffers:
                 del known[key]
 
     def add(self, array: Array, name: str) -> None:
-        """Takes an array in. Raises EmulatorError for one that is not contiguous or holds Python objects."""
+        """Adds an array. Raises EmulatorError for one that is not contiguous or holds Python objects."""
         if not array.flags.c_contiguous:
             raise refuse(
                 f"argument `{name}` is not a contiguous array", help="pass np.ascontiguousarray(...) of it"
@@ -91,12 +91,12 @@ class Buffers:
                 data[offset : offset + array.nbytes] = array.reshape(-1).view(np.uint8)
 
     def address(self, array: Array) -> int:
-        """The device address of an array that was taken in."""
+        """The device address of an array that was added."""
         region = next(r for r in self._regions if any(a is array for a in r.arrays))
         return region.base + self._offset(region, array)
 
     def copy_out(self) -> None:
-        """Brings the device's contents back into the arrays."""
+        """Copies the device's contents back into the arrays."""
         for region in self._regions:
             data = self._memory.at(region.base).data
             for array in region.arrays:
@@ -115,7 +115,7 @@ class Buffers:
 def parameter_bytes(
     parameters: Sequence[tuple[int, Variable]], size: int, arguments: Sequence[Any], buffers: Buffers
 ) -> Array:
-    """The kernel's parameter block; raises EmulatorError when an argument does not fit its parameter."""
+    """The kernel's parameter block; raises EmulatorError if an argument does not fit its parameter."""
     if len(parameters) != len(arguments):
         raise refuse(f"the kernel takes {len(parameters)} arguments, but got {len(arguments)}")
     for (_, variable), argument in zip(parameters, arguments, strict=True):
@@ -170,7 +170,7 @@ def _number(variable: Variable, argument: Any) -> bytes:
         raise refuse(
             f"parameter `{variable.name}` is .{type_name}, but its argument is the number {argument}"
         )
-    # nvcc writes .u32 for a C int too, so both readings of the bits are in range.
+    # nvcc also writes .u32 for a C int, so both readings of the bits are in range.
     bits = 8 * t.itemsize
     low = -(1 << (bits - 1))
     high = (1 << (bits - 1)) - 1 if t.kind == "i" else (1 << bits) - 1

@@ -48,7 +48,7 @@ _SAME_BITS = {"u32": "b32", "s32": "b32", "f32": "b32", "u64": "b64", "s64": "b6
 
 
 def atomic_type(opcode: str, operation: str, type_name: str) -> Type:
-    """The type of an atomic operation's values. Raises UnsupportedError for a pair that does not exist."""
+    """The type of an atomic operation's values. Raises UnsupportedError for a combination that does not exist."""
     allowed = _ALLOWED.get(operation, ())
     if type_name not in allowed:
         type_name = (
@@ -62,7 +62,7 @@ def atomic_type(opcode: str, operation: str, type_name: str) -> Type:
 def apply(
     operation: str, words: Array, index: Array, b: Array, c: Array | None, want_old: bool
 ) -> Array | None:
-    """Does ``operation`` on ``words[index]`` for each lane in turn; gives the old values when they are wanted."""
+    """Performs ``operation`` on ``words[index]`` for each lane in turn; returns the old values if they are wanted."""
     ordered = np.sort(index)
     if index.size == 1 or not (ordered[1:] == ordered[:-1]).any():
         old = words[index]
@@ -87,7 +87,7 @@ def apply(
 
 
 def _running_sum(words: Array, index: Array, b: Array, order: Array, head: Array) -> Array:
-    """Integer additions that meet: the sum of the lanes before, since wrapping addition is associative."""
+    """Integer additions at common addresses: old values are prefix sums, since wrapping addition is associative."""
     terms = b[order]
     before = np.cumsum(terms, dtype=words.dtype) - terms
     starts = np.flatnonzero(head)

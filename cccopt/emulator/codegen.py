@@ -1,14 +1,14 @@
-"""Pieces to Python: each becomes one function over the active lanes, compiled once a kernel.
+"""Turn pieces into Python: each becomes one function over the active lanes, compiled once per kernel.
 
-A piece reads the registers that it needs from the register file (one array a register, indexed by lane), works on
-local arrays of the active lanes only, and puts back what some piece reads before writing it:
+A piece reads the registers that it needs from the register file (one array per register, indexed by lane). It
+works only on local arrays of the active lanes, and writes back what some piece reads before writing it:
 
         mul.wide.s32 %rd20, %r15, 4;        v3 = F7(v1.view(i4), C4)
         add.s64      %rd5, %rd11, %rd20;    v4 = np.add(v2, v3.view(u8))
                                             R18[rx] = v4
 
-The function gives the branch condition, if the piece ends with one. Constants stay scalars until an instruction
-would compute with scalars alone.
+The function returns the condition or index of the branch that the piece ends with, if any. Constants stay scalars
+until an instruction would compute only with scalars.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Generator(MemoryCode):
         elif base in ("trap", "brkpt"):
             raise UnsupportedError(f"`{item.instruction.opcode}` is not supported")
         else:
-            resolve(item.parts)  # says that it is not known
+            resolve(item.parts)  # raises an error: it is not known
 
     # --- families -----------------------------------------------------------------------------------------------
 
@@ -258,7 +258,7 @@ def _read_outside(piece: Piece) -> list[Slot]:
 
 
 def compile_code(code: KernelCode) -> Callable[..., Any]:
-    """The function that binds register arrays and gives the pieces' functions."""
+    """The function that binds register arrays and returns the pieces' functions."""
     names = dict(code.names)
     exec(compile(code.source, "<pieces>", "exec"), names)
     made: Callable[..., Any] = names["make"]

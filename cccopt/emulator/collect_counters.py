@@ -1,4 +1,4 @@
-"""From a machine's tallies to a `Profile`."""
+"""Collect a machine's tallies in a `Profile`."""
 
 from __future__ import annotations
 

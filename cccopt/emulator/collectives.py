@@ -1,7 +1,7 @@
-"""What warp collectives compute (PTX ISA 9.7.9, 9.7.13.3 to 9.7.14): on arrays of shape (warps, 32).
+"""What warp collectives compute on arrays of shape (warps, 32) (PTX ISA 9.7.9, 9.7.13.3 to 9.7.14).
 
-``members[w, l]`` is the mask of lanes that take part with lane ``l``; lanes that take no part have 0 and their
-results are not used.
+``members[w, l]`` is the mask of lanes that take part with lane ``l``; lanes that do not take part have 0,
+and their results are not used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LANE = np.arange(32)
 
 @dataclass(frozen=True)
 class Collective:
-    """``function(members, *inputs)`` gives a list of results; inputs are all operands but the destination and the
+    """``function(members, *inputs)`` returns a list of results; inputs are all operands except the destination and the
     member mask."""
 
     function: Callable[..., list[Array]]
@@ -30,7 +30,7 @@ class Collective:
 
 
 def operation(parts: Sequence[str]) -> Collective:
-    """The collective of an opcode. Raises UnsupportedError."""
+    """The collective of an opcode. Raises UnsupportedError if it is not supported."""
     m = Modifiers(parts)
     if not m.flag("sync"):
         raise UnsupportedError(f"`{m.opcode}` without .sync does not exist on today's targets")
@@ -46,7 +46,7 @@ def operation(parts: Sequence[str]) -> Collective:
 
 
 def ballot(members: Array, predicate: Array) -> Array:
-    """For each lane the mask of the members whose predicate holds."""
+    """For each lane, the mask of the members whose predicate holds."""
     bits = (predicate * LANE_BITS).sum(axis=1).astype(np.uint32)
     return bits[:, None] & members
 
@@ -84,7 +84,7 @@ def _shuffle(m: Modifiers) -> Collective:
         }[mode]
         inside = source >= top if mode == "up" else source <= top
         source = np.where(inside, source, lane)
-        # The value of a lane that takes no part is undefined: here a lane gets its own back.
+        # The value of a lane that does not take part is undefined; here a lane gets its own value instead.
         part = (members >> source.astype(np.uint32)) & np.uint32(1)
         source = np.where(part == 1, source, lane)
         return [np.take_along_axis(a, source, axis=1), inside]
@@ -140,7 +140,7 @@ def _reduce(m: Modifiers) -> Collective:
 
 
 def barrier_form(parts: Sequence[str]) -> tuple[str, str] | None:
-    """Action (sync, arrive, red) and reduction of a block barrier's opcode; None for one that is not known."""
+    """The action (sync, arrive, red) and reduction of a block barrier's opcode; None if it is not known."""
     known = {"cta", "aligned", "sync", "arrive", "red", "popc", "and", "or", "u32", "pred"}
     if not set(parts[1:]) <= known:
         return None

@@ -1,8 +1,8 @@
 """Crowds: what the iterations of one meeting ground (`iterations`) do to one piece of memory.
 
-A piece of memory is some bytes that are always accessed whole. A crowd is kept where several iterations access the
-piece. Questions about crowds are answered for all at once, by arrays with an element a crowd; the index of an access is
--1 where a crowd has none.
+A piece of memory is a run of bytes that are always accessed together. A crowd is kept if several iterations access
+the piece. Questions about crowds are answered for all at once, by arrays with one element per crowd; the index of an
+access is -1 if a crowd has none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Crowds:
     """The crowds among ``rows``, accesses of ``size`` bytes each, whose meeting grounds are those of loops at ``depth``
     (0: outermost).
 
-    Accesses are sorted by crowd and, in it, by iteration; ``time`` is each one's index among ``rows``, ``token`` its
+    Accesses are sorted by crowd and then by iteration; ``time`` is each one's index among ``rows``, ``token`` its
     iteration at ``depth``, ``crowd`` the number of its crowd. A crowd has the accesses from ``starts`` to ``stops``.
     """
 
@@ -44,11 +44,11 @@ class Crowds:
         self.crowd = np.repeat(np.arange(sizes.size), sizes)
 
     def nowhere(self) -> Array:
-        """No index, for each crowd."""
+        """An array of -1 (no index), one per crowd."""
         return np.full(self.starts.size, -1)
 
     def _ends(self, chosen: Array) -> tuple[Array, Array]:
-        """The first and the last chosen access of each crowd, which are of its first and last iteration; -1: none."""
+        """The first and last chosen access of each crowd, from the first and last iteration with one; -1 if none."""
         indices = np.flatnonzero(chosen)
         if not indices.size:
             return self.nowhere(), self.nowhere()
@@ -59,7 +59,7 @@ class Crowds:
         return first, np.where(some, indices[high - 1], -1)
 
     def pair(self, chosen: Array, others: Array) -> tuple[Array, Array]:
-        """Of each crowd one of ``chosen`` and one of ``others``, of different iterations; -1: there are none."""
+        """For each crowd, one of ``chosen`` and one of ``others`` from different iterations; -1 if there are none."""
         first, last = self._ends(chosen)
         first_other, last_other = self._ends(others)
         both = (first >= 0) & (first_other >= 0)
@@ -69,7 +69,7 @@ class Crowds:
         return one, np.where(outward, last_other, np.where(inward, first_other, -1))
 
     def differing(self, chosen: Array) -> tuple[Array, Array]:
-        """Of each crowd two of the chosen accesses that differ in values; an iteration has at most one chosen."""
+        """For each crowd, two chosen accesses with different values; an iteration has at most one chosen access."""
         indices = np.flatnonzero(chosen)
         order = indices[np.lexsort((self.rows.value[indices], self.crowd[indices]))]
         crowds = self.crowd[order]
@@ -93,7 +93,7 @@ class Crowds:
         return last
 
     def exposed(self, store: Array) -> Array:
-        """Whether the same iteration has not stored to the piece of memory before."""
+        """For each access, whether its iteration has not stored to the piece of memory before."""
         before = np.cumsum(store) - store
         new = np.ones(store.size, bool)
         new[1:] = (self.token[1:] != self.token[:-1]) | (self.crowd[1:] != self.crowd[:-1])
@@ -103,24 +103,24 @@ class Crowds:
         return exposed
 
     def all(self, holds: Array) -> Array:
-        """Whether ``holds`` is true of all accesses of each crowd."""
+        """For each crowd, whether ``holds`` is true of all its accesses."""
         return np.logical_and.reduceat(holds, self.starts)
 
     def any(self, holds: Array) -> Array:
-        """Whether ``holds`` is true of some access of each crowd."""
+        """For each crowd, whether ``holds`` is true of some access."""
         return np.logical_or.reduceat(holds, self.starts)
 
     def same(self, chosen: Array, what: Array) -> Array:
-        """Whether ``what``, an element an access, is the same for all chosen accesses of each crowd."""
+        """For each crowd, whether ``what`` (one element per access) is the same for all its chosen accesses."""
         first, _ = self._ends(chosen)
         return self.all(~chosen | (what == what[first][self.crowd]))
 
 
 def _order(unit: Array, ground: Array, token: Array) -> Array:
-    """The order by unit of memory, then by the ground of an iteration, then by iteration; else as it was."""
+    """The stable order by unit of memory, then by meeting ground of the iteration, then by iteration."""
     if not unit.size:
         return unit
-    # One number for all three sorts several times as fast.
+    # Sorting by one number for all three is several times as fast.
     by_ground = np.argsort(ground, kind="stable")
     rank = np.empty(ground.size, np.int64)
     rank[by_ground] = np.arange(ground.size)
@@ -131,7 +131,7 @@ def _order(unit: Array, ground: Array, token: Array) -> Array:
 
 
 def _ancestors(iterations: Iterations, depth: int) -> Array:
-    """For each iteration the one at ``depth`` that it is part of, or is; `NOWHERE` if there is none."""
+    """For each iteration, the one at ``depth`` that contains it or is it; `NOWHERE` if there is none."""
     depths, outer = iterations.column("depth"), iterations.column("outer")
     found = np.arange(depths.size)
     for _ in range(int(depths.max()) - depth):

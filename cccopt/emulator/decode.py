@@ -1,7 +1,7 @@
-"""From a kernel's statements to pieces.
+"""Decode a kernel's statements into pieces.
 
-A piece is a basic block, cut again at calls, barriers and warp collectives, because lanes may have to wait there.
-Everything that the kernel can reach by calls is one list of pieces.
+Pieces are basic blocks, cut further at calls, barriers and warp collectives, because lanes may have to wait there.
+Everything that the kernel can reach by calls forms one list of pieces.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Body:
 
 
 class Decoder:
-    """Decodes a kernel and all that it calls; `pieces` is the result, the kernel's first piece is number 0."""
+    """Decodes a kernel and all that it calls; `pieces` is the result, with the kernel's first piece as number 0."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Decoder:
     # --- cutting a block -----------------------------------------------------------------------------------------
 
     def _cut(self, body: _Body, block: flow.Block) -> list[Piece]:
-        """The pieces of a block in order, each but the last with its end set."""
+        """The pieces of a block in order, all but the last with their ends set."""
         piece = self._new(body.function)
         piece.label = block.label
         pieces = [piece]
@@ -141,7 +141,7 @@ class Decoder:
         return [after]
 
     def _alone(self, piece: Piece, item: Decoded, end: PieceEnd) -> list[Piece]:
-        """A barrier or collective is a piece of its own, where lanes wait before it is counted."""
+        """A barrier or collective becomes a separate piece, so that lanes wait there before it is counted."""
         alone = self._new(piece.function)
         piece.following = alone.index
         alone.counted.append(item)
@@ -151,7 +151,7 @@ class Decoder:
         return [alone, after]
 
     def _guarded(self, piece: Piece, item: Decoded, end: PieceEnd) -> list[Piece]:
-        """A guarded instruction of a piece of its own: a branch around it, counted where the guard is read."""
+        """A guarded instruction in a separate piece: a branch around it, counted where the guard is read."""
         piece.counted.append(item)
         alone = self._new(piece.function)
         after = self._new(piece.function)

@@ -1,6 +1,6 @@
 """Groups: fragments of warps that are at the same piece and take the next step together.
 
-A *fragment* is a set of lanes of one warp that run together. Lanes are numbered through all warps of the launch
+A *fragment* is a set of lanes of one warp that run together. Lanes are numbered across all warps of the launch
 (warp * 32 + lane); a group lists them fragment by fragment. Each fragment has a label, the number of its first
 lane; ``lab`` holds the label of each lane.
 """
@@ -38,7 +38,7 @@ class LaneGroup:
         return self._labels
 
     def high_labels(self) -> Array:
-        """The labels in bits 43 and up, above any number of a 32-byte sector."""
+        """The labels in bits 43 and up, above the number of any 32-byte sector."""
         if self._high is None:
             self._high = self.labels().view(np.uint64) << _ABOVE_SECTORS
         return self._high
@@ -62,12 +62,12 @@ class LaneGroup:
         return self._bounds()[:-1]
 
     def counts(self) -> Array:
-        """The number of lanes of each fragment."""
+        """The number of lanes in each fragment."""
         edges = self._bounds()
         return edges[1:] - edges[:-1]
 
     def dense_labels(self) -> Array:
-        """For each lane the number of its fragment in the group, from 0."""
+        """For each lane, the number of its fragment in the group, from 0."""
         return np.repeat(np.arange(self.nf), self.counts())
 
     def part(self, lanes: Array) -> LaneGroup:

@@ -1,11 +1,11 @@
-"""Hazard mode: shared memory accesses of two lanes that nothing orders.
+"""Hazard mode: detect accesses of two lanes to shared memory that nothing orders.
 
-For each piece of shared memory (4 bytes, or 1 once a shorter access is seen) the last writer and the readers since
-are kept with the time of their access. Time advances at barriers. Two accesses of different lanes are ordered when
-a `bar.warp.sync` that both took part in, or a block barrier, is between them; votes and shuffles order nothing (PTX ISA
-chapter 8). Unordered accesses, at least one of them a write, are an error, except: both strong (atomic, volatile,
-relaxed, acquire, release), or a second write of the same value. Order that warps make by flags or locks in shared
-memory is not seen.
+For each piece of shared memory (4 bytes, or 1 once a shorter access is seen), the last writer and the readers since
+then are kept with the times of their accesses. Time advances at barriers. Two accesses of different lanes are ordered
+if a block barrier, or a `bar.warp.sync` in which both took part, is between them; votes and shuffles order nothing (PTX
+ISA chapter 8). Unordered accesses of which at least one is a write are an error, unless both are strong (atomic,
+volatile, relaxed, acquire, release) or the second writes the same value. Order that warps establish with flags or
+locks in shared memory is not seen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOBODY, _MANY = -1, -2
 
 
 class _Shadow:
-    """The last writer or reader of each unit of shared memory: lane, warp (-1: of several), time, access."""
+    """The last writer or reader of each unit of shared memory: lane, warp (-1: several), time, access."""
 
     def __init__(self, units: int) -> None:
         self.lane = np.full(units, _NOBODY, np.int32)
@@ -65,7 +65,7 @@ class Hazards:
         self._block_time[block] = self._time
 
     def warp_barrier(self, rows: Array, members: Array) -> None:
-        """Lanes have passed ``bar.warp.sync``: ``members`` (warps, 32) is each lane's set, 0 for lanes not there."""
+        """Lanes have passed ``bar.warp.sync``: ``members`` (warps, 32) is each lane's mask, 0 for absent lanes."""
         self._time += 1
         warps = rows[:, 0] >> 5
         alive = (self._alive[rows] * LANE_BITS).sum(axis=1).astype(np.uint32)
@@ -80,7 +80,7 @@ class Hazards:
     # --- accesses ----------------------------------------------------------------------------------------------
 
     def check(self, access: MemoryInstruction, flat: Array, group: LaneGroup, values: Array | None) -> None:
-        """Checks and notes an access of ``group`` at byte offsets ``flat`` (over all blocks' shared memory)."""
+        """Checks and records an access of ``group`` at byte offsets ``flat`` (over all blocks' shared memory)."""
         if access.size < self._unit:
             self._writes, self._reads = self._writes.repeated(self._unit), self._reads.repeated(self._unit)
             self._unit = 1
@@ -130,13 +130,13 @@ class Hazards:
                 raise self._error(access, shadow, int(units[row]), int(lanes[row]))
 
     def _ordered_at(self, shadow: _Shadow, units: Array, lanes: Array) -> Array:
-        """The time of the last barrier between each lane and the one in the shadow."""
+        """The time of the last barrier that orders each lane and the one in the shadow."""
         block = self._block_time[self._shape.block_of(lanes)]
         warps = lanes >> 5
         return np.where(shadow.warp[units] == warps, np.maximum(block, self._warp_time[warps]), block)
 
     def _paired(self, shadow: _Shadow, unit: int, lane: int) -> bool:
-        """Whether a barrier of a part of the warp orders the two."""
+        """Whether a barrier of part of the warp orders the two accesses."""
         pairs = self._pair_time.get(lane >> 5)
         if pairs is None or shadow.warp[unit] != lane >> 5:
             return False
@@ -155,7 +155,7 @@ class Hazards:
     def _one_instruction(
         self, access: MemoryInstruction, units: Array, lanes: Array, values: Array | None, per_lane: int
     ) -> None:
-        """Two lanes that write different values to one address in the same instruction."""
+        """Raises if two lanes write different values to one address in the same instruction."""
         if lanes.size <= per_lane:
             return
         ordered = np.sort(units)
@@ -183,7 +183,7 @@ class Hazards:
             (old != _NOBODY) & (old != lanes) & (reads.time[units] >= self._ordered_at(reads, units, lanes))
         )
         self._note(reads, units, lanes, number)
-        # Several readers at once: whoever writes meets one that is not itself.
+        # Several readers at once: any later writer finds one that is not itself.
         shared = reads.lane[units] != lanes
         across = units[shared & (reads.warp[units] != lanes >> 5)]
         reads.lane[units[shared | live]] = _MANY
@@ -198,7 +198,7 @@ class Hazards:
     def _report(
         self, access: MemoryInstruction, unit: int, lane: int, other: int, earlier: MemoryInstruction | None
     ) -> Exception:
-        """The error for a conflict with an ``earlier`` access; None: with another lane's part of the same one."""
+        """The error for a conflict with an ``earlier`` access; None means another lane's part of the same access."""
         address = unit * self._unit % self._stride
         earlier_lanes = "other lanes" if other == _MANY else self._shape.thread_name(other)
         if earlier is None:

@@ -1,9 +1,9 @@
 """Which iteration of which watched loop each lane is in, from events that a layer above puts into the code.
 
 An *iteration* is a row of a table: its loop, its thread, its number (from 0 at each entry of the loop), and the
-iteration of the watched loop around it. A *meeting ground* is the set of iterations that may be under way at once: of
-an outermost loop those of all lanes of a warp that entered it together, of a loop inside it those of one lane since it
-entered. Row 0 is "in no watched loop".
+iteration of the watched loop around it. A *meeting ground* is a set of iterations that may be under way at once:
+in an outermost loop, those of all lanes of a warp that entered it together; in an inner loop, those of one lane since
+it entered. Row 0 means "in no watched loop".
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ NOWHERE = 0
 
 
 class EventKind(Enum):
-    """What happens to a lane that comes to a statement."""
+    """What happens to a lane that reaches a statement."""
 
     ENTER = "enter"
-    """It comes to the loop."""
+    """It enters the loop."""
     ITERATE = "iterate"
     """It begins the loop's next iteration."""
     LEAVE = "leave"
-    """It is out of the loop."""
+    """It has left the loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something happens to lanes and a loop; ``loop`` is any number that the watcher tells loops apart by."""
+    """An event of lanes at a loop; ``loop`` is any number by which the watcher distinguishes loops."""
 
     kind: EventKind
     loop: int
@@ -40,7 +40,7 @@ class Event:
 
 @dataclass
 class _Run:
-    """One loop, by lane: whether it is in it, the iteration around it, its meeting ground, entries and iterations."""
+    """One loop, for each lane: whether it is inside, the iteration around it, meeting ground, entries, iterations."""
 
     active: Array
     outer: Array
@@ -65,13 +65,13 @@ class Iterations:
         self._table["loop"][NOWHERE] = self._table["depth"][NOWHERE] = -1
 
     def column(self, name: str) -> Array:
-        """``outer`` (a row), ``loop``, ``ground``, ``lane``, ``number``, ``entry`` (both from 0) or ``depth`` (0 of
+        """``outer`` (a row), ``loop``, ``ground``, ``lane``, ``number``, ``entry`` (both from 0) or ``depth`` (0 for
         an outermost loop) of every row of the table.
         """
         return self._table[name][: self._rows]
 
     def happen(self, event: Event, group: LaneGroup) -> None:
-        """``event`` happens to the lanes of ``group``."""
+        """Records that ``event`` happens to the lanes of ``group``."""
         doing = {
             EventKind.ENTER: self._enter,
             EventKind.ITERATE: self._iterate,
@@ -82,7 +82,7 @@ class Iterations:
     def _enter(self, loop: int, lanes: Array) -> None:
         run = self._run(loop)
         outer = self.now[lanes]
-        # A lane that left by a way without an event comes again.
+        # A lane that left without an event enters again.
         again = self._table["loop"][outer] == loop
         outer = np.where(again, self._table["outer"][outer], outer)
         alone = np.where(outer == NOWHERE, lanes >> 5, self._lanes + lanes)
@@ -127,7 +127,7 @@ class Iterations:
         return self._runs[loop]
 
     def _new(self, count: int) -> Array:
-        """``count`` new rows."""
+        """Adds ``count`` rows and returns their indices."""
         size = self._table["loop"].size
         while self._rows + count > size:
             size *= 2

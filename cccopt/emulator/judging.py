@@ -1,20 +1,20 @@
-"""Whether the order of iterations can be told from what they do to memory.
+"""Whether the order of iterations is visible in what they do to memory.
 
-The first of these that holds for a crowd (`crowds`) is what it comes to:
+The verdict on a crowd (`crowds`) is the first of these that holds:
 
     two iterations leave different values by plain stores                          conflict   store, store
-    one stores, another does an atomic operation that is no exchange               conflict   store, atomic
+    one stores, another does an atomic operation that is not an exchange           conflict   store, atomic
     one loads, another stores, unless all stores there are flags                   conflict   load, store
     one loads, another does an atomic `add`, `inc`, `dec` or `xor`                 conflict   load, atomic
     none of these, but one stores or does an atomic, and another is there          meeting
     all do the same commutative atomic                                             nothing
 
-A store is a *flag* if the instruction stores one and the same value in all iterations of the launch, and the crowd's
-other stores store that value as well: a load finds the flag or does not, and neither order of the stores matters.
-Exchanges are ``exch``, ``cas`` and atomic loads and stores: code that uses them looks at what it gets.
+A store is a *flag* if the instruction stores the same value in all iterations of the launch, and the other stores of
+the crowd also store that value: a load finds the flag or does not, and the order of the stores does not matter.
+Exchanges are ``exch``, ``cas`` and atomic loads and stores: code that uses them checks what it gets.
 
-What an iteration itself overwrites does not count, unless another one loads. In a thread's local memory only
-loads of what another iteration has stored count: where each iteration stores before it loads, the compiler has merely
+A store that its own iteration overwrites does not count, unless another iteration loads. In a thread's local memory,
+only loads of what another iteration has stored count: if each iteration stores before it loads, the compiler has merely
 given their arrays one address.
 """
 
@@ -34,7 +34,7 @@ _BOUNDS = ("min", "max", "and", "or")
 
 
 class MeetingKind(Enum):
-    """How iterations meet, in words; earlier ones go first where several hold."""
+    """How iterations meet, in words; if several hold, the first applies."""
 
     STORES_DIFFER = "two iterations store different values"
     STORE_ATOMIC = "one iteration stores where another performs an atomic operation"
@@ -43,7 +43,9 @@ class MeetingKind(Enum):
     STORE_EXCHANGE = "one iteration stores to a location that another updates with an atomic exchange"
     STORES_AGREE = "iterations store the same value"
     LOAD_FLAG = "one iteration loads a flag that another stores"
-    LOAD_BOUND = "one iteration loads a value that another updates with an atomic min, max, and, or, or exchange"
+    LOAD_BOUND = (
+        "one iteration loads a value that another updates with an atomic min, max, and, or, or exchange"
+    )
     ATOMICS_DIFFER = "iterations perform different atomic operations, or exchange"
     STORES_OVERWRITTEN = (
         "iterations store different values before the last one, and no other iteration loads them"
@@ -51,7 +53,7 @@ class MeetingKind(Enum):
 
     @property
     def conflict(self) -> bool:
-        """Whether the order of iterations can be told."""
+        """Whether the order of the iterations is visible."""
         return self in _CONFLICTS
 
 
@@ -66,20 +68,20 @@ _KINDS = tuple(MeetingKind)
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Crowds that come to something: the number of its `kind`, and the indices of two accesses as an example."""
+    """The crowds with a verdict: the number of its `kind`, and the indices of two accesses as an example."""
 
     number: Array
     one: Array
     other: Array
 
     def kind(self, index: int) -> MeetingKind:
-        """What the crowd ``index`` comes to."""
+        """The verdict on the crowd ``index``."""
         return _KINDS[int(self.number[index])]
 
 
 def judged(crowds: Crowds, action: Array, flag: Array, *, local: bool) -> Verdicts:
-    """What ``crowds`` come to. ``action`` tells what each access does, ``flag`` whether its instruction stores one and
-    the same value, ``local`` whether the memory is that of a thread.
+    """The verdicts on ``crowds``. ``action`` says what each access does, ``flag`` whether its instruction always stores
+    the same value, ``local`` whether the memory is local to a thread.
     """
     load, store = action == LOAD, action == STORE
     exchange = np.isin(action, _EXCHANGES)

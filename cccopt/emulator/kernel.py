@@ -1,4 +1,4 @@
-"""A kernel ready to run: its pieces, the Python made of them, and how its variables lie."""
+"""A kernel ready to run: its pieces, the Python code made from them, and the layout of its variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cccopt.ptx.ir import Variable
 
 @dataclass
 class KernelCode:
-    """What the generator makes of a kernel: the source, what it names, the memory accesses."""
+    """What the generator makes from a kernel: the source, the names it uses, the memory accesses."""
 
     source: str
     names: dict[str, Any]
@@ -29,7 +29,7 @@ class LoadedKernel:
     """A kernel ready to run.
 
     ``make`` binds ``code`` to a launch's registers. ``entries`` are the first pieces of all functions, ``entry`` that
-    of the kernel; ``deep`` are the recursive functions; ``formals`` the results and parameters of each function.
+    of the kernel; ``deep`` are the recursive functions; ``formals`` are the results and parameters of each function.
     """
 
     name: str
@@ -51,7 +51,7 @@ class LoadedKernel:
         return self.entries[self.name]
 
     def shared_variable(self, offset: int) -> tuple[str, int]:
-        """The name of the shared variable at ``offset``, and the offset in it; no name before the first variable."""
+        """The name of the shared variable at ``offset``, and the offset in it; "" before the first variable."""
         found = [(start, name) for name, start in self.shared_variables.items() if start <= offset]
         if not found:
             return "", offset

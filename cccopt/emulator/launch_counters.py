@@ -1,4 +1,4 @@
-"""What a run counted, per launch or summed over several (DESIGN 7, 8)."""
+"""The counters of a run, per launch or summed over several (DESIGN 7, 8)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class IssueCount:
 
 @dataclass(frozen=True, slots=True)
 class BranchCount:
-    """A conditional branch: warps that ran it, warps that diverged at it, lanes that ran it and that took it.
+    """A conditional branch: warps that ran it, warps that diverged at it, lanes that ran it and lanes that took it.
 
-    ``jumped[k]`` is the number of executions in which k lanes took it; of an indexed branch it holds nothing.
+    ``jumped[k]`` is the number of executions in which k lanes took it; it is all zeros for an indexed branch.
     """
 
     warps: int = 0
@@ -72,21 +72,21 @@ class Profile:
     """The counters of a run. Adding two profiles gives the counters of both runs: ratios are ratios of sums.
 
     Attributes:
-        kernel: The name of the kernel; of several, with commas between.
+        kernel: The name of the kernel, or the names of several, separated by commas.
         launches: The number of launches.
         total: All instructions.
         overhead: The instructions that a pass added.
         issues: Instructions by (function, statement index).
-        by_line: Instructions by (file, line): CUDA lines where `.loc` tells them, PTX lines elsewhere.
+        by_line: Instructions by (file, line): CUDA lines if `.loc` gives them, else PTX lines.
         by_branch: Conditional branches by (function, statement index).
-        by_label: How often warps, and with how many lanes, ran the block that begins at a (function, label).
+        by_label: How often, and with how many lanes, warps ran the block that begins at a (function, label).
         active_lanes_histogram: Entry k is the number of warp instructions with k lanes active (W1 to W32; entry 0 is
             empty).
         global_accesses: Accesses of warps to global memory.
         global_transactions: The 32-byte sectors that they touched.
         shared_accesses: Accesses of warps to shared memory.
         shared_bank_conflicts: The extra passes over the banks of shared memory.
-        steps: Pieces of code that groups of lanes ran, which ``max_steps`` bounds.
+        steps: The number of pieces of code that groups of lanes ran, which ``max_steps`` limits.
         by_access: Accesses to global memory by (function, statement index).
     """
 
@@ -108,7 +108,7 @@ class Profile:
 
     @property
     def sectors_by_function(self) -> dict[str, int]:
-        """The sectors of global memory that accesses touched, by the function that they are in."""
+        """The sectors of global memory that accesses touched, by the function of the access."""
         found: dict[str, int] = defaultdict(int)
         for (function, _), access in self.by_access.items():
             found[function] += access.sectors
@@ -146,7 +146,7 @@ class Profile:
 
     @property
     def warp_efficiency_pred_on(self) -> float:
-        """The same, without lanes that their guard switches off."""
+        """The same, without the lanes whose guard is false."""
         return self.total.lanes_pred_on / (32 * self.total.warps) if self.total.warps else 0.0
 
     @property

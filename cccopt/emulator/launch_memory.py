@@ -1,4 +1,4 @@
-"""The memory of one launch: global allocations, and the bytes of each other state space."""
+"""The memory of one launch: global allocations, and the bytes of every other state space."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cccopt.emulator.shape import Shape
 class MemorySizes:
     """Bytes that a kernel needs: shared memory of a block, its parameters, local memory of a thread.
 
-    Recursive functions have ``local_per_depth`` bytes for each depth of calls, all others share ``local``.
+    Recursive functions have ``local_per_depth`` bytes for each depth of calls; all others share ``local``.
     """
 
     shared: int
@@ -27,7 +27,7 @@ class MemorySizes:
 
 
 class LaunchMemory:
-    """What memory instructions access. `hazards` and `unwritten` are None where a launch does not check for them."""
+    """What memory instructions access. `hazards` and `unwritten` are None if a launch does not check for them."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class LaunchMemory:
         return self._limits["shared"]
 
     def reserve_local(self, depths: int) -> None:
-        """Makes room in local memory for calls of ``depths`` depths; what is there stays."""
+        """Makes room in local memory for ``depths`` levels of calls; the contents stay."""
         lanes = self.shape.lanes
         old = self.local.reshape(lanes, -1)
         self.local_stride = _rounded(self._sizes.local + self._sizes.local_per_depth * depths)
@@ -71,16 +71,16 @@ class LaunchMemory:
         self._limits["local"] = self.local_stride
 
     def watch_hazards(self, alive: Array) -> None:
-        """Looks for accesses to shared memory that nothing orders; ``alive`` tells which lanes have not exited."""
+        """Begins to look for unordered accesses to shared memory; ``alive`` marks the lanes that have not exited."""
         if self.shared.size:
             self.hazards = Hazards(self.shape, self.places, self.shared, self.shared_stride, alive)
 
     def watch_unwritten(self) -> None:
-        """Looks for reads of shared memory that was not written."""
+        """Begins to look for reads of shared memory that was not written."""
         self.unwritten = np.ones(self.shared.size, bool)
 
     def space(self, name: str) -> tuple[int, Array, int]:
-        """Limit in bytes of a space, all its bytes, and the stride between the blocks or threads that own them."""
+        """The limit of a space in bytes, all its bytes, and the stride between the blocks or threads that own them."""
         if name == "shared":
             return self._limits[name], self.shared, self.shared_stride
         if name == "local":

@@ -1,8 +1,8 @@
-"""Where variables lie: an address in its state space for each, and the bytes that initializers give.
+"""The layout of variables: the address of each in its state space, and the bytes that initializers give.
 
-Shared and local addresses are offsets into the block's and the thread's own memory, parameter and constant
-addresses offsets into the kernel's. Generic addresses are those plus the base of a window (`WINDOWS`); global
-addresses are generic as they are.
+Shared and local addresses are offsets into the memory of the block and of the thread; parameter and constant
+addresses are offsets into that of the kernel. Generic addresses are these plus the base of a window (`WINDOWS`);
+global addresses are already generic.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WINDOWS = {"shared": 1 << 40, "local": 2 << 40, "const": 3 << 40, "param": 4 << 
 
 WINDOW_BITS = 40
 SPACE_OF_WINDOW = {base >> WINDOW_BITS: space for space, base in WINDOWS.items() if base}
-"""The space of a generic address by the address' bits above `WINDOW_BITS`; all others are global."""
+"""The space of a generic address by its bits from `WINDOW_BITS` upwards; all other addresses are global."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class SymbolAddress:
 
 @dataclass(frozen=True)
 class ParameterVariable:
-    """A parameter of a device function, or a `.param` variable of a call: bytes of each lane."""
+    """A parameter of a device function, or a `.param` variable of a call: bytes for each lane."""
 
     index: int
     size: int
@@ -62,7 +62,7 @@ def bytes_of(type_name: str) -> int:
 
 
 def size_of(variable: Variable) -> int:
-    """The size in bytes of a variable; an unsized one has none."""
+    """The size in bytes of a variable; 0 for an unsized one."""
     return bytes_of(variable.type) * math.prod(0 if d is None else d for d in variable.dimensions)
 
 
@@ -76,7 +76,7 @@ def _align(offset: int, alignment: int) -> int:
 
 
 class ModuleMemory:
-    """The module's own variables in memory: globals in buffers of their own, constants in one bank."""
+    """The module's own variables in memory: each global in its own buffer, constants in one bank."""
 
     def __init__(self, module: Module, memory: GlobalMemory) -> None:
         self.addresses: dict[str, SymbolAddress] = {}
@@ -154,7 +154,7 @@ class ModuleMemory:
             (value.name, 0) if isinstance(value, Symbol) else (value.base.name, int(value.offset.spelling, 0))
         )
         where = self.addresses.get(name)
-        # A function's address: something that is never valid memory.
+        # A function's address: a value that is never valid memory.
         return offset if where is None else WINDOWS[where.space] + where.address + offset
 
 
@@ -196,7 +196,7 @@ class KernelLayout:
         return {name: _align(size, 16) for name, size in self._frames.items()}
 
     def shared_variable(self, name: str, variable: Variable) -> int:
-        """The offset of a shared variable. Unsized ones (dynamic) all lie after the static ones."""
+        """The offset of a shared variable. Unsized (dynamic) ones all lie after the static ones."""
         if name not in self._shared:
             self._shared[name] = _align(self.shared_size, alignment_of(variable))
             self.shared_size = self._shared[name] + size_of(variable)
@@ -204,7 +204,7 @@ class KernelLayout:
 
     @property
     def shared_variables(self) -> dict[str, int]:
-        """The offsets of the shared variables by name; of those of a function, ``function:variable``."""
+        """The offsets of the shared variables by name; one in a function is ``function:variable``."""
         return dict(self._shared)
 
     def reserve_shared(self, names: set[str]) -> None:
@@ -220,7 +220,7 @@ class KernelLayout:
                 self.shared_size = offset
 
     def module_variable(self, name: str) -> SymbolAddress | None:
-        """The address of a variable of the module, or None if it has none of that name."""
+        """The address of a variable of the module, or None if it has no variable of that name."""
         if name in self._shared:
             return SymbolAddress("shared", self._shared[name])
         return self._module.addresses.get(name)
@@ -230,7 +230,7 @@ class KernelLayout:
 class Frames:
     """Local memory of a thread: where each function's variables begin.
 
-    A function that is not recursive has one frame; these come first, ``single`` bytes in all. The recursive ones
+    A function that is not recursive has one frame; these come first, ``single`` bytes in all. Recursive functions
     (``deep``) have a frame for each depth of calls, ``per_depth`` bytes apart.
     """
 
@@ -241,7 +241,7 @@ class Frames:
 
     @classmethod
     def of(cls, sizes: Mapping[str, int], functions: Sequence[str], deep: frozenset[str]) -> Frames:
-        """The frames of ``functions``, whose variables have ``sizes``; multiples of 16 bytes."""
+        """The frames of ``functions``, whose variables take ``sizes`` bytes, multiples of 16."""
         starts: dict[str, int] = {}
         single = end = 0
         for name in sorted(functions, key=deep.__contains__):

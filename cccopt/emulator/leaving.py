@@ -1,4 +1,4 @@
-"""Where the lanes of a kernel only leave it: there they do not wait for each other."""
+"""The blocks in which lanes only leave a kernel: there they do not wait for each other."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _LEAVING = (Control.RETURN, Control.EXIT)
 
 
 def only_leaving(function: Function, graph: ControlFlowGraph) -> frozenset[int]:
-    """The blocks of a kernel with barriers that only end it: lanes that come there do not wait for others.
+    """The blocks that only end a kernel with barriers: lanes that reach them do not wait for others.
 
-    A thread that has left counts no more at a barrier, so ptxas makes an early return an `EXIT` at its branch.
+    A thread that has left no longer counts at a barrier, so ptxas makes an early return an `EXIT` at its branch.
     """
     body = function.body or ()
     barriers = any(isinstance(s, Instruction) and isa.facts(s).barrier for s in body)

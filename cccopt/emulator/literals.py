@@ -1,4 +1,4 @@
-"""Literal tokens to values (PTX ISA 4.5): ``42``, ``-0x7F``, ``017``, ``0f3F800000``, ``0d3FF0000000000000``."""
+"""The values of literal tokens (PTX ISA 4.5): ``42``, ``-0x7F``, ``017``, ``0f3F800000``, ``0d3FF0000000000000``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def integer(spelling: str) -> int:
     text = spelling.strip().rstrip("uU")
     negative = text.startswith("-")
     text = text.lstrip("+-")
-    # A leading zero alone means octal in PTX.
+    # In PTX, a leading zero means octal.
     is_octal = len(text) > 1 and text[0] == "0" and text.isdigit()
     value = int(text, 8) if is_octal else int(text, 0)
     return -value if negative else value

@@ -1,7 +1,7 @@
 """The state of a launch: registers, lanes and memory, and what running a piece does to them.
 
-How lanes are chosen to run is the business of `schedule` (warps in lock-step, as hardware does) and `shuffle`
-(lanes one at a time, in a drawn order).
+`schedule` (warps in lock-step, like hardware) and `shuffle` (lanes one at a time, in random order) choose the lanes
+to run.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Tally:
         self.jumped = np.zeros(33, np.int64)
 
     def count_branch(self, group: LaneGroup, taken: Array, number: int) -> None:
-        """Counts a branch of ``group`` that ``number`` of its lanes take, those where ``taken`` holds."""
+        """Counts a branch of ``group`` that ``number`` of its lanes take: those for which ``taken`` holds."""
         self.taken += number
         if number == 0:
             self.jumped[0] += group.nf
@@ -64,7 +64,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """How a launch is run and watched; the fields are `emulate`'s arguments, ``trace`` that of `Program.launch`."""
+    """How a launch is run and watched; the fields are arguments of `emulate`, ``trace`` one of `Program.launch`."""
 
     hazards: bool
     check_uninitialized_shared: bool
@@ -112,20 +112,20 @@ class Machine:
         self.scheduler: Scheduler
 
     def _bind(self) -> None:
-        """Binds the pieces' code to the register file, anew each time that the file grows."""
+        """Binds the pieces' code to the register file, again each time the file grows."""
         specials = [self.specials[name] for name in self.kernel.code.specials]
         self.functions = self.kernel.make(
             self.registers, specials, self.parameter_data, self, self.depth, self.lanes
         )
 
-    # --- what pieces' code asks --------------------------------------------------------------------------------
+    # --- what pieces' code calls -------------------------------------------------------------------------------
 
     def ticks(self) -> int:
         """The clock: steps taken so far."""
         return self.steps
 
     def parameter(self, address: int, dtype: Type) -> Array:
-        """A scalar of the kernel's parameter block."""
+        """A scalar in the kernel's parameter block."""
         return self.memory.parameters[address : address + dtype.itemsize].view(dtype).reshape(())
 
     # --- running pieces ----------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class Machine:
         )
 
     def exit(self, group: LaneGroup) -> None:
-        """The lanes of ``group`` end."""
+        """The lanes of ``group`` exit."""
         self.alive[group.ix] = False
         self.live -= group.n
         np.subtract.at(self.live_in_block, self.shape.block_of(group.ix), 1)
@@ -171,7 +171,7 @@ class Machine:
                 self.scheduler.push(piece, fragments)
 
     def trap(self, piece: Piece, group: LaneGroup) -> Exception:
-        """The error that `trap` is."""
+        """The error for a `trap`."""
         return self.places.error(
             TRAPPED, f"the kernel trapped in {self.shape.thread_name(int(group.ix[0]))}", piece.ending,
             help="`trap` is what `__trap()` becomes",
@@ -208,7 +208,7 @@ class Machine:
         self.scheduler.push(self.kernel.entries[piece.callee], group)
 
     def _value(self, argument: object, rows: Array) -> Array:
-        """An argument as an unsigned integer of each lane."""
+        """An argument as one unsigned integer per lane."""
         if isinstance(argument, Slot):
             return self.registers[argument.index][rows]
         assert isinstance(argument, ParameterVariable)
@@ -216,7 +216,7 @@ class Machine:
         return np.ascontiguousarray(data).view(f"u{argument.size}").reshape(-1)
 
     def _set(self, result: object, rows: Array, values: Array) -> None:
-        """Sets the result of a call to one value of 32 bits for each lane."""
+        """Sets the result of a call to one 32-bit value per lane."""
         if isinstance(result, Slot):
             self.registers[result.index][rows] = values.view(np.uint32)
         elif isinstance(result, ParameterVariable):
@@ -274,12 +274,12 @@ class Machine:
         self.scheduler.push(piece.following, group)
 
     def accesses(self) -> list[MemoryAccess]:
-        """All memory accesses of the kernel, those that generic addresses made included."""
+        """All memory accesses of the kernel, including those made for generic addresses."""
         return [part for access in self.kernel.code.accesses for part in access.parts()]
 
 
 def call_operands(item: Decoded) -> tuple[tuple[object, ...], tuple[object, ...]]:
-    """Results and arguments of a call."""
+    """The results and arguments of a call."""
     from_instruction = item.operands
     lists = [i for i, operand in enumerate(from_instruction) if hasattr(operand, "elements")]
     function = next(i for i in range(len(from_instruction)) if i not in lists)

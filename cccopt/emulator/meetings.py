@@ -1,6 +1,6 @@
 """The meetings of a launch: where iterations that may be under way at once access the same memory.
 
-`judging` says what they come to.
+`judging` gives the verdicts on them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from cccopt.emulator.record import ATOMIC_LOAD, LOAD, LOCAL_BITS, SPACES, STORE,
 from cccopt.emulator.semantics import Array
 
 _SPAN = 1 << 20
-"""Units of memory for which a table is always small enough."""
+"""The number of memory units for which a table is always small enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class IterationStep:
-    """An iteration by its position in the nest: its loop, its number and its entry of the loop, both from 0."""
+    """An iteration as its position in the nest: its loop, its number and its entry of the loop, both from 0."""
 
     loop: int
     number: int
@@ -32,7 +32,7 @@ class IterationStep:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """An access: the instruction (function and index of its statement), what it does (``load``, ``store``, or an atomic
+    """An access: its instruction (function and index of its statement), its action (``load``, ``store``, or an atomic
     operation), the lane, its iterations from the outermost loop inwards, and the bits of the value.
     """
 
@@ -47,11 +47,11 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """Two instructions at which iterations of ``loop`` meet: an example, and at how many places (``places``, counted
-    anew for each meeting ground) they do. ``first`` came before ``second``.
+    """Two instructions at which iterations of ``loop`` meet: an example, and the number of places where they
+    meet (``places``, counted per meeting ground). ``first`` came before ``second``.
 
-    The example is at ``offset`` bytes into an allocation (``array``) of global memory, or into the shared memory of
-    block ``owner`` or the local memory of thread ``owner``; ``size`` bytes.
+    The example: ``size`` bytes at ``offset`` in an allocation (``array``) of global memory, in a variable (``array``)
+    of the shared memory of block ``owner``, or in the local memory of thread ``owner``.
     """
 
     kind: MeetingKind
@@ -68,7 +68,7 @@ class Meeting:
 
 
 def meetings(record: Record) -> tuple[Meeting, ...]:
-    """The meetings of a launch that has ended, conflicts first, those at more places before others."""
+    """The meetings of a finished launch: conflicts first, then those at more places."""
     found = [m for space in SPACES for m in _in_space(record, space)]
     return tuple(sorted(found, key=lambda m: (not m.kind.conflict, -m.places)))
 
@@ -129,7 +129,7 @@ def _cut(sites: list[AccessSite], rows: Rows, size: int) -> Rows:
 
 
 def _flags(sites: list[AccessSite], rows: Rows) -> Array:
-    """For each site whether it is a store of one and the same value."""
+    """For each site, whether it is a store that always stores the same value."""
     found = np.zeros(len(sites), bool)
     for number in np.flatnonzero(np.bincount(rows.site)):
         values = rows.value[rows.site == number]
@@ -147,7 +147,7 @@ class _CrowdsOfSpace:
     size: int
 
     def meetings(self, flags: Array) -> Iterator[Meeting]:
-        """One for each kind and pair of instructions."""
+        """One meeting for each kind, loop and pair of instructions."""
         crowds = self.crowds
         if not crowds.starts.size:
             return

@@ -1,4 +1,4 @@
-"""Global memory: allocations in one flat address space, each an array of bytes of its own."""
+"""Global memory: allocations in one flat address space, each with its own array of bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Allocation:
         self._views: dict[tuple[int, int], Array] = {}
 
     def words(self, size: int, count: int) -> Array:
-        """The bytes as unsigned integers of ``size`` bytes, in rows of ``count`` when that is not 1.
+        """The bytes as unsigned integers of ``size`` bytes, in rows of ``count`` if that is not 1.
 
         A last element that does not fit is left out: reading it is out of bounds.
         """
@@ -37,7 +37,7 @@ class Allocation:
 
 
 class GlobalMemory:
-    """The allocations by address. Addresses are never given twice."""
+    """The allocations by address. Addresses are never reused."""
 
     def __init__(self) -> None:
         self._bases: list[int] = []
@@ -60,14 +60,14 @@ class GlobalMemory:
         return tuple(self._bases)
 
     def free(self, base: int) -> None:
-        """Takes an allocation back; touching it is an error from now on."""
+        """Frees an allocation; touching it afterwards is an error."""
         position = self._bases.index(base)
         buffer = self._buffers.pop(position)
         self._bases.pop(position)
         self._freed.append((base, base + buffer.data.size, buffer.name))
 
     def at(self, address: int) -> Allocation:
-        """The allocation that holds ``address``. Raises KeyError when there is none."""
+        """The allocation that holds ``address``. Raises KeyError if there is none."""
         found = self.find(address)
         if found is None:
             raise KeyError(hex(address))
@@ -82,7 +82,7 @@ class GlobalMemory:
         return buffer if address < buffer.base + max(buffer.data.size, 1) else None
 
     def describe(self, address: int) -> str:
-        """What lies around an address that no allocation holds, in words."""
+        """Describes in words what is near an address that no allocation holds."""
         for base, stop, name in self._freed:
             if base <= address < stop:
                 return f"it lies in `{name}`, which was freed"

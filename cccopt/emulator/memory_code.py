@@ -88,7 +88,7 @@ class MemoryCode(Values):
     # --- memory -------------------------------------------------------------------------------------------------
 
     def load(self, item: Decoded) -> None:
-        """``ld``: of memory, of the kernel's parameters (the same for all lanes), of a call's."""
+        """``ld``: from memory, from the kernel's parameters (the same for all lanes), or from those of a call."""
         destination, where = item.operands[:2]
         dtype, count, space = self._access_shape(item)
         targets = destination.elements if isinstance(destination, OperandList) else (destination,)
@@ -136,7 +136,7 @@ class MemoryCode(Values):
         return self.kernel_parameters.setdefault(key, f"Q{len(self.kernel_parameters)}")
 
     def store(self, item: Decoded) -> None:
-        """``st``: to memory, or to a parameter of a call or result of a function."""
+        """``st``: to memory, or to a parameter of a call or a result of a function."""
         where, source = item.operands[:2]
         dtype, count, space = self._access_shape(item)
         storage = unsigned(dtype)
@@ -168,7 +168,7 @@ class MemoryCode(Values):
         self.code.lines.append(f"if s.size: {access}({address.name}[s], {data.name}[s], g.part(s))")
 
     def _access_shape(self, item: Decoded) -> tuple[Type, int, str]:
-        """Element type, number of elements and state space of a load or store."""
+        """The element type, number of elements and state space of a load or store."""
         *middle, type_name = item.parts[1:]
         count, space = 1, "generic"
         for part in middle:
@@ -201,7 +201,7 @@ class MemoryCode(Values):
         return name
 
     def event(self, event: Event) -> None:
-        """A watched event happens here."""
+        """Adds a line for a watched event."""
         assert self.watcher is not None
         name = f"E{len(self.names)}"
         self.names[name] = self.watcher.happening(event)
@@ -256,7 +256,7 @@ _ATOMIC_OPERATIONS = ("add", "and", "or", "xor", "min", "max", "exch", "cas", "i
 
 
 def _atomic_shape(item: Decoded) -> tuple[str, str, Type]:
-    """Operation, state space and type of ``atom`` or ``red``."""
+    """The operation, state space and type of ``atom`` or ``red``."""
     *middle, type_name = item.parts[1:]
     operation, space = "", "generic"
     for part in middle:

@@ -1,4 +1,4 @@
-"""What a memory instruction does, apart from any launch: kind, state space, element type."""
+"""A memory instruction, independent of any launch: kind, state space, element type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cccopt.emulator.semantics import Type
 
 
 class AccessKind(Enum):
-    """What an instruction does to memory; the values are the words of messages."""
+    """What an instruction does to memory; the values are the words used in messages."""
 
     LOAD = "load"
     STORE = "store"
@@ -33,5 +33,5 @@ class MemoryInstruction:
 
     @property
     def size(self) -> int:
-        """The bytes of a lane."""
+        """The bytes that each lane accesses."""
         return int(self.dtype.itemsize) * self.count

@@ -1,7 +1,7 @@
 """A kernel ready for code generation: *pieces*, runs of instructions that a warp executes from first to last.
 
 Operands are resolved: a register is a `Slot` of the register file, a variable a `SymbolAddress`. Literals, special
-registers and `_` stay as the parser gives them. `decode` makes pieces, `codegen` turns them into Python.
+registers and `_` stay as the parser made them. `decode` makes pieces, `codegen` turns them into Python.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ class Decoded:
 
 
 class PieceEnd(Enum):
-    """Where lanes go after a piece. The last three are the ends of pieces that hold this one instruction alone."""
+    """Where lanes go after a piece. The last three are the ends of pieces that hold only this instruction."""
 
     NEXT = "next"
     """To ``following``."""
     BRANCH = "branch"
-    """To ``target`` or ``following``, by the guard of ``ending``."""
+    """To ``target`` or ``following``, depending on the guard of ``ending``."""
     INDEXED = "indexed"
     """To one of ``targets``."""
     CALL = "call"
@@ -95,8 +95,8 @@ class PieceEnd(Enum):
 class Piece:
     """A run of instructions and how it ends.
 
-    ``counted`` are the instructions that a pass through it issues; ``join`` is the piece where lanes that part at its
-    end meet again. Among ``straight`` are the watched events, where they happen.
+    ``counted`` are the instructions that a pass through it issues; ``join`` is the piece where lanes that diverge at
+    its end reconverge. ``straight`` includes the watched events, where they happen.
     """
 
     index: int

@@ -1,4 +1,4 @@
-"""Where an instruction comes from: the CUDA line through `.loc`, else the PTX line with its text."""
+"""The origin of an instruction: the CUDA line from `.loc`, else the PTX line with its text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cccopt.text import Place, Position, SourceText
 
 
 class Places:
-    """The places of a module's statements; ``source`` is the PTX text when there is one."""
+    """The places of a module's statements; ``source`` is the PTX text, if there is one."""
 
     def __init__(self, module: Module, source: SourceText | None) -> None:
         self._functions: dict[str, Function] = {}
@@ -30,7 +30,7 @@ class Places:
         return "<ptx>" if self._source is None else self._source.name
 
     def ptx(self, function: str, statement: int) -> Place:
-        """The place of a statement in the PTX text (line 0 when it was built, not parsed)."""
+        """The place of a statement in the PTX text (line 0 if it was built, not parsed)."""
         position = self._position(function, statement)
         return (
             Place(self.name, position)
@@ -44,16 +44,16 @@ class Places:
         return Position(0) if position is None else position
 
     def cuda(self, function: str, statement: int) -> Place | None:
-        """The CUDA line of a statement, if a `.loc` tells it."""
+        """The CUDA line of a statement, if a `.loc` gives it."""
         if function not in self._lines:
             self._lines[function] = source_lines(self._module, self._functions[function])
         line = self._lines[function][statement]
         return None if line is None else Place(line.file, Position(line.line, line.column))
 
     def line(self, function: str, statement: int) -> tuple[str, int]:
-        """File and line: CUDA's when known, else those of the PTX text."""
+        """The file and line in CUDA if known, else in the PTX text."""
         place = self.cuda(function, statement)
-        # No message quotes this line, and to find it in a large text takes long.
+        # No message quotes this line, and finding it in a large text takes long.
         return (
             (self.name, self._position(function, statement).line)
             if place is None
@@ -72,9 +72,9 @@ class Places:
         help: str = "",
         others: tuple[tuple[str, Decoded], ...] = (),
     ) -> EmulatorError:
-        """An error at an instruction, with its PTX line beside the CUDA line; ``others`` are noted.
+        """An error at an instruction, with its PTX line beside the CUDA line; ``others`` become notes.
 
-        The many arguments are the parts of a diagnostic, as `cccopt.diagnostic.error` takes them, and two ways to name
+        The arguments are the parts of a diagnostic that `cccopt.diagnostic.error` takes, and two ways to name
         an instruction.
         """
         if item is not None:

@@ -1,10 +1,10 @@
 """Divergence and reconvergence: which lanes wait for which others, and where.
 
-A fragment that parts at a branch gets a *token*: the piece where its lanes meet again (the immediate
-post-dominator), and how many have not come there yet. Lanes that arrive wait until the token is complete, then go
-on as one fragment under the token that it had before. A branch whose meeting point is the one that the fragment is
-under way to needs no token of its own. A call is a token too: its lanes meet after it. All of this works on arrays,
-for the fragments of many warps at once.
+A fragment that diverges at a branch gets a *token*: the piece where its lanes reconverge (the immediate
+post-dominator), and how many have not arrived there yet. Lanes that arrive wait until the token is complete, then
+continue as one fragment under the token that it had before. A branch whose reconvergence point is the one that the
+fragment is already heading for needs no token of its own. A call also gets a token: its lanes reconverge after it.
+All of this works on arrays, for the fragments of many warps at once.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from cccopt.emulator.pieces import NO_PIECE
 from cccopt.emulator.semantics import Array
 
 RETURN = -2
-"""The meeting point of a call's token: the callee's return."""
+"""The reconvergence point of a call's token: the callee's return."""
 
 
 class Reconvergence:
-    """Tokens, and for each lane its innermost one (``tok``) and its fragment's label (``lab``)."""
+    """The tokens, and for each lane its innermost token (``tok``) and its fragment's label (``lab``)."""
 
     def __init__(self, lanes: int) -> None:
         self.tok = np.zeros(lanes, np.int64)
@@ -29,7 +29,7 @@ class Reconvergence:
         self._flag = np.zeros(lanes, bool)
         self._id_of_label = np.zeros(lanes, np.int64)
         self._free: list[int] = []
-        # Token 0 is the kernel's own end.
+        # Token 0 is the end of the kernel.
         self.meet = np.full(1, NO_PIECE, np.int64)
         self.parent = np.zeros(1, np.int64)
         self.left = np.zeros(1, np.int64)
@@ -54,7 +54,7 @@ class Reconvergence:
         return np.array(ids, np.int64)
 
     def part(self, group: LaneGroup, taken: Array, join: int) -> tuple[LaneGroup, LaneGroup, int]:
-        """The lanes where ``taken`` holds, the others, and how many fragments parted. Neither side is empty."""
+        """The lanes for which ``taken`` holds, the others, and how many fragments diverged. Neither side is empty."""
         yes = group.part(taken.nonzero()[0])
         no = group.part((~taken).nonzero()[0])
         parted = yes.nf + no.nf - group.nf
@@ -101,7 +101,7 @@ class Reconvergence:
             flag[both] = False
 
     def relabel(self, group: LaneGroup) -> None:
-        """Labels each fragment of ``group`` anew by its first lane; they must be told apart by their old labels."""
+        """Relabels each fragment of ``group`` by its first lane; the old labels must distinguish the fragments."""
         if group.nf == 1:
             self.lab[group.ix] = group.ix[0]
             group._labels = group._high = None
@@ -111,8 +111,8 @@ class Reconvergence:
         group._labels, group._high = labels, None
 
     def arrive(self, piece: int, group: LaneGroup) -> LaneGroup | None:
-        """What goes on at a reconvergence point when ``group`` comes there: fragments that are whole, or not under way
-        to it; None when all wait.
+        """What continues at a reconvergence point when ``group`` arrives there: fragments that are whole, or not
+        heading for it; None if all wait.
         """
         if group.nf == 1:
             token = self.tok[group.ix[0]]
@@ -136,12 +136,12 @@ class Reconvergence:
         return LaneGroup(np.concatenate([g.ix for g in going]), sum(g.nf for g in going), self.lab)
 
     def _come(self, tokens: Array, counts: Array) -> Array:
-        """Counts lanes off their tokens; the tokens that became complete."""
+        """Counts lanes as arrived at their tokens; returns the tokens that became complete."""
         np.subtract.at(self.left, tokens, counts)
         return np.unique(tokens[self.left[tokens] == 0])
 
     def complete(self, ids: Array) -> LaneGroup:
-        """The lanes of complete tokens as fragments under the tokens' parents; the tokens are given back."""
+        """The lanes of complete tokens as fragments under the tokens' parents; the tokens are freed."""
         warps = self.warp[ids]
         rows = self._by_warp[warps] == ids[:, None]
         which, lane = np.nonzero(rows)
@@ -165,11 +165,11 @@ class Reconvergence:
         return LaneGroup(ix, 1, self.lab)
 
     def resume(self, lanes: Array) -> list[tuple[int, LaneGroup]]:
-        """``lanes``, which have arrived at meeting points, wait no longer: (piece, fragments) to go on."""
+        """``lanes``, which have arrived at reconvergence points, stop waiting; returns (piece, fragments) to run."""
         going: list[tuple[int, LaneGroup]] = []
         tokens = self.tok[lanes]
         for token in np.unique(tokens).tolist():
-            if self.meet[token] < 0:  # a call's lanes meet whatever happens
+            if self.meet[token] < 0:  # a call's lanes always reconverge
                 continue
             ix = lanes[tokens == token]
             self.tok[ix] = self.parent[token]
@@ -178,7 +178,7 @@ class Reconvergence:
         return going
 
     def enter_call(self, group: LaneGroup, piece: int) -> None:
-        """A token for each fragment that calls; its lanes meet after the call of ``piece``."""
+        """Allocates a token for each fragment that calls; its lanes reconverge after the call in ``piece``."""
         heads = group.heads()
         counts = group.counts()
         ids = self._allocate(group.nf)
@@ -192,7 +192,7 @@ class Reconvergence:
         return bool(self.meet[self.tok[group.ix[0]]] == RETURN)
 
     def leave_call(self, group: LaneGroup) -> list[tuple[int, LaneGroup]]:
-        """Lanes that return from their call: (the call's piece, the fragments that are whole again)."""
+        """Lanes return from their call; returns (the call's piece, the fragments that are whole again)."""
         tokens = self.tok[group.ix[group.heads()]]
         assert (self.meet[tokens] == RETURN).all()
         return self._returned(self._come(tokens, group.counts()))
@@ -202,7 +202,7 @@ class Reconvergence:
         return [(int(piece), self.complete(done[pieces == piece])) for piece in np.unique(pieces)]
 
     def leave(self, group: LaneGroup) -> list[tuple[int, bool, LaneGroup]]:
-        """Lanes that exit are waited for no more: (piece, whether a call's, fragments) of those that go on now."""
+        """Stops waiting for lanes that exit; returns (piece, whether a call's, fragments) of those that continue."""
         going: list[tuple[int, bool, LaneGroup]] = []
         tokens = self.tok[group.ix]
         self.tok[group.ix] = 0

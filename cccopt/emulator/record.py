@@ -1,10 +1,10 @@
-"""What iterations of watched loops do to memory: every access of a launch.
+"""Record what iterations of watched loops do to memory: every access of a launch.
 
-A `Record` is given to a `Program` with the statements at which iterations begin and end. Its program then runs with
-events in its code and each access wrapped; programs without one hold neither.
+A `Program` takes a `Record` that names the statements at which iterations begin and end. It then runs with events in
+its code and each access wrapped; programs without a record have neither.
 
-Loads, stores and atomics of global, shared and local memory are recorded, by lanes that are in an iteration. Loads that
-promise to read what is never written (``ld.global.nc``, constants, parameters) are not.
+Loads, stores and atomics on global, shared and local memory are recorded for lanes that are in an iteration. Loads that
+promise to read memory that is never written (``ld.global.nc``, constants, parameters) are not.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from cccopt.emulator.semantics import Array
 SPACES = ("global", "shared", "local")
 LOAD, STORE, ATOMIC_LOAD, ATOMIC_STORE = "load", "store", "atomic load", "atomic store"
 _FULL = 1 << 12
-"""Accesses that are kept apart before they are put together."""
+"""The number of accesses that are collected before they are joined."""
 
 LOCAL_BITS = 32
-"""Bits of an address in a thread's local memory; those above are the lane's number."""
+"""The bits of an address in a thread's local memory; those above are the lane's number."""
 
 _ATOMIC = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio"})
-"""Words of loads and stores that are atomic: those of `cuda::atomic_ref`. C's `volatile` is none."""
+"""Words of loads and stores that are atomic: those of `cuda::atomic_ref`. C's `volatile` is not one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessSite:
     """An instruction that accesses memory.
 
-    ``action`` is `LOAD`, `STORE`, `ATOMIC_LOAD`, `ATOMIC_STORE` or an atomic operation (``add``); ``size`` is that of
-    an element in bytes.
+    ``action`` is `LOAD`, `STORE`, `ATOMIC_LOAD`, `ATOMIC_STORE` or an atomic operation (``add``); ``size`` is the
+    size of an element in bytes.
     """
 
     instruction: MemoryInstruction
@@ -50,8 +50,8 @@ class AccessSite:
 
 @dataclass
 class Rows:
-    """Accesses in the order in which they were made, an element each: ``address`` (in its space, over all blocks and
-    threads), ``iteration`` (a row of the table), ``site`` (a number) and ``value`` (bits; of an atomic its operand's).
+    """Accesses in the order in which they were made: ``address`` (in its space, over all blocks and
+    threads), ``iteration`` (a row of the table), ``site`` (a number) and ``value`` (bits; the operand's for an atomic).
     """
 
     address: Array
@@ -60,7 +60,7 @@ class Rows:
     value: Array
 
     def where(self, chosen: Array) -> Rows:
-        """Those that are chosen, by a mask or by their indices."""
+        """The chosen accesses, by a mask or by their indices."""
         return Rows(self.address[chosen], self.iteration[chosen], self.site[chosen], self.value[chosen])
 
 
@@ -75,8 +75,8 @@ def _together(parts: Sequence[Rows]) -> Rows:
 class Record:
     """The record of one program's launches, one at a time.
 
-    ``events`` are those that happen before a statement, by function and index of the statement. ``ended`` is called
-    with the record when a launch has ended; it finds ``machine``, ``iterations``, `rows` and ``sites``.
+    ``events`` holds the events before a statement, by function and index of the statement. ``ended`` is called
+    with the record when a launch has ended; it can use ``machine``, ``iterations``, `rows` and ``sites``.
     """
 
     events: Mapping[tuple[str, int], tuple[Event, ...]]
@@ -88,19 +88,19 @@ class Record:
     _rows: dict[str, list[Rows]] = field(default_factory=dict)
 
     def begin(self, machine: Machine) -> None:
-        """A launch begins."""
+        """Called when a launch begins."""
         self.machine = machine
         self.iterations = Iterations(machine.lanes)
         self._new = []
         self._rows = {space: [] for space in SPACES}
 
     def end(self) -> None:
-        """The launch has ended."""
+        """Called when the launch has ended."""
         self._settle()
         self.ended(self)
 
     def happening(self, event: Event) -> Callable[[LaneGroup], None]:
-        """What code calls where ``event`` happens."""
+        """The function that code calls where ``event`` happens."""
         return lambda group: self.iterations.happen(event, group)
 
     def watched(self, access: MemoryAccess) -> Watched | MemoryAccess:
@@ -113,7 +113,7 @@ class Record:
         return _together(self._rows[space])
 
     def note(self, access: MemoryAccess, site: int, address: Array, group: LaneGroup, values: Array) -> None:
-        """``group`` has accessed ``address`` (uint64, one a lane); values have the shape of `MemoryAccess.load`."""
+        """Records that ``group`` accessed ``address`` (uint64, one per lane); values as from `MemoryAccess.load`."""
         iteration = self.iterations.now[group.ix]
         inside = iteration != NOWHERE
         if not inside.any():
@@ -154,7 +154,7 @@ class Record:
             self._settle()
 
     def _settle(self) -> None:
-        """Puts together what was kept apart."""
+        """Joins the collected accesses."""
         for space in SPACES:
             found = [entry for entry in self._new if entry[1] == space]
             if found:
@@ -172,7 +172,7 @@ def _bits(values: Array) -> Array:
 
 
 class Watched:
-    """An access whose doings are recorded. Its methods are those of `MemoryAccess` that code calls."""
+    """A recorded access. Its methods are those of `MemoryAccess` that code calls."""
 
     def __init__(self, access: MemoryAccess, record: Record) -> None:
         self._access = access

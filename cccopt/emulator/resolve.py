@@ -1,4 +1,4 @@
-"""Names to what they mean, by scope: a register becomes a slot of the register file, a variable its address."""
+"""Resolve names by scope: a register becomes a slot of the register file, a variable its address."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from cccopt.ptx.isa import Control
 
 @dataclass(frozen=True)
 class _Declared:
-    """A register that no instruction has named so far. nvcc declares many more than it uses."""
+    """A register that no instruction has named so far. nvcc declares many more registers than it uses."""
 
     name: str
     type: str
@@ -50,7 +50,7 @@ class _Declared:
 
 @dataclass
 class _Scopes:
-    """The names that are visible in a function, in the innermost scope last."""
+    """The names that are visible in a function, with the innermost scope last."""
 
     function: str
     chain: list[dict[str, object]] = field(default_factory=lambda: [{}])
@@ -63,7 +63,7 @@ class _Scopes:
 class Resolver:
     """Resolves the operands of one function after another.
 
-    ``slots`` are the registers of all of them; ``formals`` the resolved results and parameters of each. ``functions``
+    ``slots`` holds the registers of all of them; ``formals`` the resolved results and parameters of each. ``functions``
     holds the names of all functions of the module.
     """
 
@@ -200,7 +200,7 @@ def _declare(declaration: RegisterDeclaration, scope: dict[str, object]) -> None
 
 
 def register_dtype(type_name: str) -> Type:
-    """How the values of a register of a declared type (``.b32``, ``.f32``, ``.pred``) are stored."""
+    """The type in which the values of a register of a declared type (``.b32``, ``.f32``, ``.pred``) are stored."""
     name = type_name.strip().lstrip(".")
     if name == "pred":
         return PRED

@@ -1,4 +1,4 @@
-"""Running kernels: a `Program` is a module made ready, `emulate` a single launch of it."""
+"""Run kernels: a `Program` is a module ready to launch, `emulate` makes a single launch."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from cccopt.text import SourceText
 Size: TypeAlias = "int | Sequence[int]"
 
 MAX_STEPS = 10_000_000
-"""How many steps (pieces of code run by a group of warps) a launch may take."""
+"""The most steps (pieces of code run by a group of lanes) that a launch may take."""
 
 
 class Program:
-    """A module whose kernels can be launched many times; its global variables live on between launches.
+    """A module whose kernels can be launched many times; its global variables keep their values between launches.
 
     `cccopt.compile` returns a different class of the same name: the text before and after the rewrite.
 
     Args:
         ptx: PTX, or what `cccopt.parse` made of it.
         name: The name of the text in messages.
-        record: What iterations do to memory is recorded here, for `cccopt.check`.
+        record: Records what iterations do to memory, for `cccopt.check`.
 
     Raises:
         PtxError: For text that is not PTX.
@@ -66,7 +66,7 @@ class Program:
 
     @property
     def places(self) -> Places:
-        """Where the statements of the module come from: lines of CUDA or PTX."""
+        """The lines of CUDA or PTX that the statements of the module come from."""
         return self._places
 
     def kernel_name(self, kernel: str) -> str:
@@ -76,7 +76,7 @@ class Program:
             kernel: That name, or the demangled one if only one kernel has it.
 
         Raises:
-            EmulatorError: If no kernel is called that, or several are (CCC076).
+            EmulatorError: If no kernel has this name, or several have it (CCC076).
         """
         entries = [f.name for f in self._functions.values() if f.kind == "entry" and f.body is not None]
         if kernel in entries:
@@ -103,7 +103,7 @@ class Program:
         max_steps: int = MAX_STEPS,
         trace: Trace | None = None,
     ) -> Profile:
-        """Runs a kernel to its end. All arguments but ``trace`` are those of `cccopt.emulate`.
+        """Runs a kernel to its end. All arguments except ``trace`` are those of `cccopt.emulate`.
 
         Args:
             kernel: The kernel's name.
@@ -114,7 +114,7 @@ class Program:
             shuffle: A seed for the order of lanes.
             hazards: Report unordered accesses to shared memory.
             check_uninitialized_shared: Report reads of shared memory that was never written.
-            max_steps: How many steps the launch may take.
+            max_steps: The most steps that the launch may take.
             trace: Filled with what one warp issues.
 
         Returns:
@@ -176,7 +176,7 @@ class Program:
         )
 
     def _lay_out_shared(self, layout: KernelLayout, kernel: str) -> None:
-        """Gives the shared variables that the kernel and what it calls name their addresses."""
+        """Gives addresses to the shared variables that the kernel and the functions it calls name."""
         names: set[str] = set()
         todo, seen = [kernel], {kernel}
         while todo:
@@ -234,7 +234,7 @@ def emulate(
 ) -> Profile:
     """Run one kernel on the emulator and count what its warps do.
 
-    The arguments are those of a launch, then settings of the emulator, by keyword.
+    The arguments are those of a launch, followed by settings of the emulator.
 
     Args:
         ptx: PTX, or what `cccopt.parse` made of it.
@@ -247,7 +247,7 @@ def emulate(
         shuffle: A seed. Lanes then run one at a time between the points where they meet, in an order drawn from it.
         hazards: Report accesses of two lanes to shared memory that no barrier orders.
         check_uninitialized_shared: Report reads of shared memory that was never written.
-        max_steps: How many steps the launch may take: pieces of code that a group of lanes runs.
+        max_steps: The most steps that the launch may take; a step is a piece of code run by a group of lanes.
 
     Returns:
         The counters of the launch.
@@ -293,7 +293,7 @@ def _names(statement: Statement) -> set[str]:
 
 
 def unmangled(name: str) -> str:
-    """The plain name in an Itanium-mangled one (``_Z3bfsiPi``: ``bfs``), the last part of a nested one."""
+    """The plain name in an Itanium-mangled one (``_Z3bfsiPi``: ``bfs``), the last part of a nested name."""
     match = re.match(r"_ZN?(?:K|V)*", name)
     if match is None:
         return name

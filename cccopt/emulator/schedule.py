@@ -1,10 +1,10 @@
-"""Warps in lock-step: sweeps over the pieces in program order, each step for all fragments that are there.
+"""Warps in lock-step: sweeps over the pieces in program order, each step for all fragments at a piece.
 
 In one sweep every fragment that can run takes at least one step, so none starves and a spin loop lets the others
-go on. Lanes that wait where a branch meets again for lanes that spin on what only they can do (a lock taken in the
-loop and released after it) are resumed: the sign is that nothing has changed in any running lane's registers
-over many sweeps. Pieces are run in reverse postorder: lanes that part at a branch have both run their sides by
-the time the sweep comes to the piece where they meet.
+continue. Some lanes wait at a reconvergence point for lanes that spin on what only the waiting lanes can do (a lock
+taken in the loop and released after it). They are resumed if no register of a running lane has changed over many
+sweeps. Pieces run in reverse postorder: both sides of a branch have run by the time the sweep reaches the
+piece where they reconverge.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from cccopt.emulator.pieces import NO_PIECE, Piece, PieceEnd
 from cccopt.emulator.semantics import Array
 from cccopt.emulator.waiting import Waiting
 
-# Every step compares with these, and to look a member up in its class takes long.
+# Every step compares with these, and looking up a member in its class takes long.
 _NEXT, _BRANCH = PieceEnd.NEXT, PieceEnd.BRANCH
 _COLLECTIVE, _BARRIER, _ACTIVEMASK = PieceEnd.COLLECTIVE, PieceEnd.BARRIER, PieceEnd.ACTIVEMASK
 
 _PATIENCE = 256
-"""Sweeps between two looks at whether all that runs is spinning; a power of two."""
+"""The number of sweeps between two checks whether all running lanes are spinning; a power of two."""
 
 
 class LockStep:
@@ -45,7 +45,7 @@ class LockStep:
         self._seen: list[bytes] = []
 
     def push(self, piece: int, group: LaneGroup) -> None:
-        """``group`` is at ``piece``: in this sweep when it still comes there, else in the next."""
+        """``group`` is at ``piece`` and runs in this sweep if the sweep still gets there, else in the next."""
         standing = self._standing[piece]
         standing.append(group)
         if len(standing) == 1:
@@ -81,7 +81,7 @@ class LockStep:
                     raise self.waiting.deadlock()
 
     def _run(self, number: int, group: LaneGroup) -> None:
-        """Runs ``group`` from a piece on, for as long as nothing else could join it."""
+        """Runs ``group`` from a piece onwards, as long as nothing else could join it."""
         machine = self.machine
         pieces, functions, tallies = machine.pieces, machine.functions, machine.tallies
         while True:
@@ -129,9 +129,9 @@ class LockStep:
             number = following
 
     def _sides(self, piece: Piece, group: LaneGroup, taken: Array) -> int:
-        """Runs the short sides of a branch one after the other; gives how many fragments parted.
+        """Runs the short sides of a branch one after the other; returns how many fragments diverged.
 
-        The lanes meet again at once, so that no token is needed.
+        The lanes reconverge at once, so no token is needed.
         """
         machine = self.machine
         for number, lanes in ((piece.target, taken), (piece.following, ~taken)):
@@ -161,7 +161,7 @@ class LockStep:
         return True
 
     def _look_for_spinning(self) -> None:
-        """Lets lanes that wait at meeting points go on when nothing changes for those that they wait for."""
+        """Resumes lanes that wait at reconvergence points if nothing changes for those that they wait for."""
         machine = self.machine
         running = np.zeros(machine.lanes, bool)
         seen: list[bytes] = []
@@ -178,7 +178,7 @@ class LockStep:
         self._seen = seen
 
     def _leave(self, piece: Piece, group: LaneGroup, result: Array | None) -> None:
-        """Ends of a piece that are neither a plain branch nor a wait."""
+        """Handles ends of a piece that are neither a plain branch nor a wait."""
         machine = self.machine
         if piece.end is PieceEnd.INDEXED:
             assert result is not None
@@ -211,7 +211,7 @@ class LockStep:
 
 
 def _is_short(piece: Piece, pieces: tuple[Piece, ...]) -> bool:
-    """Whether each side of a branch is one straight piece, or none, up to where the sides meet."""
+    """Whether each side of a branch is at most one straight piece, up to where the sides meet."""
     if piece.end is not PieceEnd.BRANCH or piece.join == NO_PIECE:
         return False
     sides = [pieces[number] for number in (piece.target, piece.following) if number != piece.join]
@@ -219,7 +219,7 @@ def _is_short(piece: Piece, pieces: tuple[Piece, ...]) -> bool:
 
 
 def checked_targets(machine: Machine, piece: Piece, group: LaneGroup, index: Array) -> tuple[int, ...]:
-    """The targets of an indexed branch; raises EmulatorError when an index lies beyond them."""
+    """The targets of an indexed branch; raises EmulatorError if an index is beyond them."""
     beyond = index >= len(piece.targets)
     if beyond.any():
         thread = machine.shape.thread_name(int(group.ix[beyond][0]))

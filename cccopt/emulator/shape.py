@@ -1,7 +1,7 @@
-"""Grid and block of a launch, and which thread each lane is.
+"""The grid and block of a launch, and the thread of each lane.
 
-Lanes are numbered through all warps of the launch. A block begins with a warp of its own, so lanes past its last
-thread may have no thread.
+Lanes are numbered across all warps of the launch. Each block begins with a new warp, so lanes after its last thread
+may have no thread.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cccopt.emulator.semantics import Array
 
 @dataclass(frozen=True)
 class Shape:
-    """Grid and block of a launch, each x, y, z."""
+    """The grid and block of a launch, each as x, y, z."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -28,17 +28,17 @@ class Shape:
 
     @cached_property
     def threads(self) -> int:
-        """The number of threads of a block."""
+        """The number of threads in a block."""
         return self.block[0] * self.block[1] * self.block[2]
 
     @cached_property
     def warps(self) -> int:
-        """The number of warps of a block."""
+        """The number of warps in a block."""
         return -(-self.threads // 32)
 
     @cached_property
     def lanes_per_block(self) -> int:
-        """The number of lanes of a block."""
+        """The number of lanes in a block."""
         return 32 * self.warps
 
     @cached_property
@@ -47,7 +47,7 @@ class Shape:
         return self.blocks * self.lanes_per_block
 
     def threads_of_lanes(self) -> Array:
-        """For each lane whether it is a thread."""
+        """For each lane, whether it has a thread."""
         return np.arange(self.lanes) % self.lanes_per_block < self.threads
 
     def block_of(self, lanes: Array) -> Array:
@@ -55,11 +55,11 @@ class Shape:
         return lanes // self.lanes_per_block
 
     def block_name(self, block: int) -> str:
-        """A block as a user knows it."""
+        """The name of a block in messages."""
         return f"block {_axes(block, self.grid)}"
 
     def thread_name(self, lane: int) -> str:
-        """A lane as a user knows it."""
+        """The name of a lane's thread in messages."""
         block, thread = divmod(lane, self.lanes_per_block)
         return f"thread {_axes(thread, self.block)} of {self.block_name(block)}"
 

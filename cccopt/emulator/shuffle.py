@@ -1,12 +1,12 @@
-"""Lanes one at a time: the order that finds races.
+"""Run lanes one at a time, in an order that finds races.
 
-In each warp one lane runs alone until it comes to a `.sync` collective, a barrier or its end; then another, drawn
-from a seed, runs. In every round a drawn set of warps takes one step. Long stretches are cut now and then, so that a
-spin loop does not keep out the lane that it waits for. Lanes never run together except in collectives, so efficiency
-counted here says nothing.
+In each warp, one lane runs alone until it reaches a `.sync` collective, a barrier or its end; then another lane runs,
+drawn at random from a seed. In every round, a random set of warps takes one step. Long runs are cut now and then, so
+that a spin loop does not block the lane that it waits for. Lanes never run together except in collectives, so the
+efficiency counted here means nothing.
 
-`activemask` says which lanes run it together, and code asks it whether the warp is complete. So lanes are held there
-until no lane of their warp can run otherwise; then the largest set that waits at one `activemask` passes with its
+`activemask` says which lanes run it together, and code uses it to check whether the warp is complete. So lanes are held
+there until no other lane can run; then, in each warp, the largest set that waits at one `activemask` passes with its
 joint mask.
 """
 
@@ -23,12 +23,12 @@ from cccopt.emulator.schedule import checked_targets
 from cccopt.emulator.semantics import Array
 from cccopt.emulator.waiting import Waiting
 
-# Every step compares with these, and to look a member up in its class takes long.
+# Every step compares with these, and looking up a member in its class takes long.
 _NEXT, _BRANCH = PieceEnd.NEXT, PieceEnd.BRANCH
 _WAITS = (PieceEnd.COLLECTIVE, PieceEnd.BARRIER, PieceEnd.ACTIVEMASK)
 
 _STRETCH = 400
-"""Steps after which another lane of the warp has its turn, on average."""
+"""The average number of steps after which another lane of the warp gets its turn."""
 
 
 class Shuffled:
@@ -47,7 +47,7 @@ class Shuffled:
         machine.lab[:] = np.arange(machine.lanes)
 
     def push(self, piece: int, group: LaneGroup) -> None:
-        """Each lane of ``group`` is at ``piece`` by itself."""
+        """Each lane of ``group`` is at ``piece`` on its own."""
         self.machine.lab[group.ix] = group.ix
         for lane in group.ix.tolist():
             self._at[lane] = piece
@@ -67,13 +67,13 @@ class Shuffled:
                 self._round()
 
     def _round(self) -> None:
-        """One step of the lanes whose turn it is, in a drawn set of warps."""
+        """One step of the lanes whose turn it is, in a random set of warps."""
         draw = self._random
         warps = sorted(self._runnable)
         if len(warps) > 1:
             share = draw.random()
             warps = [warp for warp in warps if draw.random() < share] or [draw.choice(warps)]
-        # A lane or two at a time: lists and dicts take a fraction of what arrays of this size take.
+        # Only a lane or two at a time: lists and dicts take a fraction of the time that such small arrays take.
         at: dict[int, list[int]] = {}
         for warp in warps:
             lane = self._whose_turn(warp)
@@ -137,7 +137,7 @@ class Shuffled:
             raise machine.trap(piece, group)
 
     def _stop(self, lanes: list[int]) -> None:
-        """These lanes cannot run for now; another of their warp has its turn."""
+        """These lanes cannot run for now; another lane of their warp gets its turn."""
         for lane in lanes:
             warp = lane >> 5
             self._at[lane] = self._turn[warp] = -1
@@ -145,7 +145,7 @@ class Shuffled:
                 self._runnable.discard(warp)
 
     def _release_held(self) -> bool:
-        """Lets the largest set of lanes at one `activemask` pass, in a warp where nothing else can run."""
+        """Lets the largest set of lanes at one `activemask` pass in each warp; False if no lane is held."""
         held = np.flatnonzero(self._held >= 0)
         if not held.size:
             return False

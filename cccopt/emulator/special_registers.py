@@ -10,11 +10,11 @@ from cccopt.emulator.semantics import Array
 from cccopt.emulator.shape import Shape
 
 _WIDE = frozenset({"%gridid"})
-"""Those of 64 bits."""
+"""The special registers of 64 bits."""
 
 
 def special_registers(shape: Shape, static_shared: int, shared: int) -> dict[str, Array]:
-    """Their values, one a lane, for blocks with ``shared`` bytes of shared memory, of which the kernel declares
+    """The values, one per lane, for blocks with ``shared`` bytes of shared memory, of which the kernel declares
     ``static_shared``.
     """
     lane = np.arange(shape.lanes)

@@ -1,7 +1,7 @@
-"""The functions that the CUDA runtime provides to device code: `printf`, and what a failed `assert` calls (PTX Writer's
-Guide to Interoperability, System Calls). Any other function without a body is an error where it is called.
+"""The functions that the CUDA runtime provides to device code: `printf`, and what a failed `assert` calls.
 
-What is printed goes to standard error, so that it never mixes with results.
+See PTX Writer's Guide to Interoperability, System Calls. Calling any other function without a body is an error.
+Output goes to standard error, so that it never mixes with results.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _WIDE = frozenset({"l", "ll", "j", "z", "t"})
 _NARROW = {"hh": np.uint8, "h": np.uint16}
 
 Read = Callable[[int, int], bytes]
-"""The bytes at an address, of a size."""
+"""Reads bytes, given their address and number."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemCalls:
-    """Runs them in a launch."""
+    """Runs system calls in a launch."""
 
     memory: LaunchMemory
     places: Places
@@ -55,8 +55,8 @@ class SystemCalls:
             )
 
     def run(self, name: str, item: Decoded, lanes: Array, arguments: Sequence[Array]) -> Array:
-        """Runs function ``name`` for ``lanes``, called by ``item``; ``arguments`` have an element for each lane, and so
-        has what it returns: how many arguments `printf` has read. Raises EmulatorError for a failed assertion (CCC078).
+        """Runs function ``name`` for ``lanes``, called by ``item``; ``arguments`` have one element per lane. Returns,
+        for each lane, how many arguments `printf` has read. Raises EmulatorError for a failed assertion (CCC078).
         """
         results = np.zeros(lanes.size, np.int32)
         for place, lane in enumerate(lanes.tolist()):
@@ -85,7 +85,7 @@ class SystemCalls:
         return bytes(self._from(item, lane, address)).partition(b"\0")[0].decode(errors="replace")
 
     def _from(self, item: Decoded, lane: int, address: int) -> Array:
-        """The bytes from a generic address on, as ``lane`` sees them."""
+        """The bytes from a generic address onwards, as ``lane`` sees them."""
         owners = {"shared": int(self.shape.block_of(np.int64(lane))), "local": lane, "const": 0}
         for space, owner in owners.items():
             limit, data, stride = self.memory.space(space)
@@ -105,7 +105,7 @@ class SystemCalls:
 
 @dataclass(slots=True)
 class _Values:
-    """The arguments of a `printf`, one after the other: each lies at the next multiple of its size."""
+    """The arguments of a `printf`, one after the other, each at the next multiple of its size."""
 
     at: int
     read: Read

@@ -12,10 +12,10 @@ from cccopt.emulator.pieces import Piece
 
 @dataclass
 class Trace:
-    """What one warp issued: pass one to `Program.launch`, which fills it.
+    """What one warp issued: pass a `Trace` to `Program.launch`, which fills it.
 
     Attributes:
-        warp: The warp to watch. Warps are numbered through all blocks of the grid; each block begins with a
+        warp: The warp to watch. Warps are numbered across all blocks of the grid; each block begins with a
             new warp.
         steps: The function, the index of the statement in its body and the mask of active lanes of each warp
             instruction, in order.
@@ -25,7 +25,7 @@ class Trace:
     steps: list[tuple[str, int, int]] = field(default_factory=list)
 
     def record(self, piece: Piece, group: LaneGroup) -> None:
-        """``group`` passes through ``piece``; parts of the warp that run apart are steps of their own."""
+        """Records that ``group`` passes through ``piece``; parts of the warp that run separately are separate steps."""
         here = (group.ix >> 5) == self.warp
         lanes, labels = group.ix[here], group.lab[group.ix[here]]
         for label in dict.fromkeys(labels.tolist()):

@@ -1,4 +1,4 @@
-"""Values in generated code: reading operands, converting between types of one width, writing destinations."""
+"""Values in generated code: reading operands, converting between types of the same width, writing destinations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class NamedValue:
 
 @dataclass
 class PieceCode:
-    """The code of one piece: its lines, the registers' present values, those read and written."""
+    """The code of one piece: its lines, the current values of registers, and the registers read and written."""
 
     lines: list[str] = field(default_factory=list)
     values: dict[int, NamedValue] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class PieceCode:
 class Values:
     """The values of the piece that is being generated.
 
-    ``frames`` tells where local variables lie, and which functions are recursive: their registers, too, have a copy for
+    ``frames`` says where local variables are, and which functions are recursive: their registers also have a copy for
     each depth.
     """
 
@@ -71,7 +71,7 @@ class Values:
     # --- lines and guards ---
 
     def guard(self, item: Decoded) -> NamedValue:
-        """Where the guard of an instruction holds, an element a lane."""
+        """Whether the guard of an instruction holds, one element per lane."""
         assert item.guard is not None
         value = self.array(self.read(item.guard))
         return self.emit(f"~{value.name}", PRED) if item.negated else value
@@ -86,7 +86,7 @@ class Values:
     # --- reading ------------------------------------------------------------------------------------------------
 
     def read(self, slot: Slot) -> NamedValue:
-        """The present value of a register."""
+        """The current value of a register."""
         code = self.code
         if slot.index not in code.values:
             code.reads.add(slot.index)
@@ -96,7 +96,7 @@ class Values:
     def converted(
         self, item: Decoded, value: NamedValue, dtype: Type, *, narrows: bool = False
     ) -> NamedValue:
-        """A value as another type of the same width; a wider one is cut when the instruction allows it."""
+        """A value as another type of the same width; a wider one is truncated if the instruction allows it."""
         if value.dtype == dtype:
             return value
         if value.dtype == PRED or dtype == PRED:
@@ -202,7 +202,7 @@ class Values:
         return self.converted(item, value, dtype, narrows=True)
 
     def array(self, value: NamedValue) -> NamedValue:
-        """A value with an element a lane."""
+        """A value with one element per lane."""
         if not value.scalar:
             return value
         return self.emit(f"np.full(n, {value.name}, T_{type_name(value.dtype)})", value.dtype)
@@ -210,7 +210,7 @@ class Values:
     # --- writing ------------------------------------------------------------------------------------------------
 
     def write(self, item: Decoded, operand: object, value: NamedValue, *, widens: bool = False) -> None:
-        """Puts a value into a destination, where the guard holds."""
+        """Writes a value to a destination in the lanes whose guard holds."""
         if isinstance(operand, Wildcard):
             return
         if not isinstance(operand, Slot):

@@ -1,9 +1,9 @@
-"""Lanes that wait: at block barriers, and at warp collectives until all lanes of their member mask are there.
+"""Lanes that wait: at block barriers, and at warp collectives until all lanes of their member mask arrive.
 
-A warp collective needs all lanes of its mask that have not exited, at an instruction of the same opcode and with
-the same mask, wherever it is (PTX ISA 9.7.14, "the same qualifiers and same membermask value"). A fragment goes
-on when the collectives of all its lanes are done; meanwhile its siblings run. A block barrier is complete when all
-threads of the block that have not exited, or as many as it says, have come (PTX ISA 9.7.13.1).
+A warp collective needs all lanes of its mask that have not exited, at any instruction with the same opcode and the
+same mask (PTX ISA 9.7.14, "the same qualifiers and same membermask value"). A fragment continues when the collectives
+of all its lanes are done; meanwhile its siblings run. A block barrier is complete when all threads of the block that
+have not exited, or as many as it specifies, have arrived (PTX ISA 9.7.13.1).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Waiting:
         self._piece = np.full(lanes, _RUNNING, np.int64)  # where a lane waits
         self._key = np.full(
             lanes, _RUNNING, np.int64
-        )  # what opcode it waits at; _DONE once it has its result
+        )  # the opcode at which it waits; _DONE once it has its result
         self._mask = np.zeros(lanes, np.uint32)
         self._barrier = np.full(lanes, _RUNNING, np.int64)
         self._wanted = np.zeros(lanes, np.int64)
@@ -47,7 +47,7 @@ class Waiting:
     # --- arriving ----------------------------------------------------------------------------------------------
 
     def arrive(self, piece: Piece, group: LaneGroup) -> bool:
-        """``group`` comes to a collective or barrier; True when it has done it and goes on at once."""
+        """``group`` arrives at a collective or barrier; True if it has done it and continues at once."""
         if piece.end is PieceEnd.BARRIER:
             return self._at_barrier(piece, group)
         assert piece.ending is not None
@@ -64,8 +64,8 @@ class Waiting:
         return False
 
     def _is_awaited(self, lane: int, mask: int) -> bool:
-        """Whether some lane of ``mask`` in the warp of ``lane`` has yet to come to a collective: as a rule where lanes
-        come one by one, in a shuffled order.
+        """Whether some lane of ``mask`` in the warp of ``lane`` has yet to arrive at a collective. This is usual in a
+        shuffled order, in which lanes arrive one by one.
         """
         warp = slice(lane & ~31, (lane & ~31) + 32)
         absent = (self._key[warp] < 0) & self.machine.alive[warp]
@@ -89,7 +89,7 @@ class Waiting:
     # --- collectives -------------------------------------------------------------------------------------------
 
     def _review_warps(self, warps: Array) -> None:
-        """Does the collectives of ``warps`` that are complete, and lets fragments go that have all theirs."""
+        """Performs the complete collectives of ``warps``, and releases fragments whose lanes all have their results."""
         rows = warps[:, None] * 32 + np.arange(32)
         key, mask = self._key[rows], self._mask[rows]
         waits = key >= 0
@@ -97,7 +97,7 @@ class Waiting:
         members = mask & alive
         waiting = (waits * LANE_BITS).sum(axis=1).astype(np.uint32)[:, None]
         if not (waits & ((members & ~waiting) == 0)).any():
-            # A lane that comes alone, as most do in a shuffled order: no collective has all its lanes.
+            # No collective has all its lanes: a lane has arrived alone, as most do in a shuffled order.
             return
         same = (
             (key[:, :, None] == key[:, None, :]) & (mask[:, :, None] == mask[:, None, :]) & waits[:, None, :]
@@ -117,7 +117,7 @@ class Waiting:
             self._let_go(done)
 
     def _let_go(self, done: Array) -> None:
-        """Fragments whose lanes all have their result go on."""
+        """Resumes the fragments whose lanes all have their results."""
         labels = self.machine.lab[done]
         warps = np.unique(done >> 5)
         rows = (warps[:, None] * 32 + np.arange(32)).reshape(-1)
@@ -129,7 +129,7 @@ class Waiting:
                 self.machine.scheduler.push(piece.following, group)
 
     def _released(self, lanes: Array) -> list[tuple[Piece, LaneGroup]]:
-        """Takes lanes off the waiting list; by the piece that they waited at, fragments in one row."""
+        """Takes lanes off the waiting list; returns their fragments by the piece at which they waited."""
         pieces, labels = self._piece[lanes], self.machine.lab[lanes]
         order = np.lexsort((lanes, labels, pieces))
         lanes, pieces, labels = lanes[order], pieces[order], labels[order]
@@ -147,7 +147,7 @@ class Waiting:
         return found
 
     def _execute(self, parts: list[tuple[Piece, Array]], rows: Array, members: Array) -> None:
-        """Does one collective for the lanes that each part selects in ``rows`` (warps, 32).
+        """Performs one collective per opcode for the lanes that each part selects in ``rows`` (warps, 32).
 
         ``members[w, l]`` are the lanes that take part with lane ``l``.
         """
@@ -184,7 +184,7 @@ class Waiting:
             self.put(piece.ending, piece.ending.operands[0], rows[chosen], [r[chosen] for r in results])
 
     def active_mask(self, piece: Piece, group: LaneGroup) -> None:
-        """``activemask``: the lanes of each fragment."""
+        """Performs ``activemask``: the lanes of each fragment."""
         assert piece.ending is not None
         bits = LANE_BITS[group.ix & 31]
         sums = np.bitwise_or.reduceat(bits, group.heads())
@@ -265,7 +265,7 @@ class Waiting:
     # --- exits and deadlocks -----------------------------------------------------------------------------------
 
     def review(self) -> None:
-        """Looks again at all that wait, after lanes have exited."""
+        """Reviews all waiting lanes after lanes have exited."""
         if not self._count:
             return
         parked = np.flatnonzero(self._key >= 0)
@@ -276,7 +276,7 @@ class Waiting:
             self._review_block(block)
 
     def waits(self) -> Array:
-        """For each lane whether it waits at a barrier or collective."""
+        """For each lane, whether it waits at a barrier or collective."""
         return np.asarray(self._piece != _RUNNING)
 
     def deadlock(self) -> Exception:
@@ -334,5 +334,5 @@ class Waiting:
 
 
 def _same(item: Decoded) -> str:
-    """What lanes must have in common to do a collective together."""
+    """What lanes must have in common to perform a collective together."""
     return item.instruction.opcode.replace("barrier.", "bar.")

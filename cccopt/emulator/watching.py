@@ -1,4 +1,4 @@
-"""What the code of a watched program calls. Code generation knows no more of `record` than this."""
+"""What the code of a watched program calls. Code generation knows no more about `record` than this."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cccopt.emulator.semantics import Array
 
 
 class Executable(Protocol):
-    """A memory instruction that code calls: a `MemoryAccess`, or what is called instead of it."""
+    """A memory instruction that code calls: a `MemoryAccess` or its replacement."""
 
     def load(self, address: Array, group: LaneGroup) -> Array:
         """See `MemoryAccess.load`."""
@@ -36,7 +36,7 @@ class Watcher(Protocol):
     """Watches the memory instructions and events of a kernel."""
 
     def watched(self, access: MemoryAccess) -> Executable:
-        """What code calls in place of ``access``."""
+        """The object that code calls in place of ``access``."""
 
     def happening(self, event: Event) -> Callable[[LaneGroup], None]:
-        """What code calls where ``event`` happens."""
+        """The function that code calls where ``event`` happens."""

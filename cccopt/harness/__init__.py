@@ -1,1 +1,1 @@
-"""Before and after, measured: workloads, their builds, runs on the emulator or a GPU, and tables of results as data."""
+"""Before/after measurements: workloads, their builds, runs on the emulator or a GPU, and tables of results as data."""

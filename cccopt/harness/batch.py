@@ -1,4 +1,4 @@
-"""What measurements of many workloads share: processes side by side, the time of phases, builds that fail, rows."""
+"""What measurements of many workloads share: parallel processes, times of phases, failed builds, and rows of tables."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ T = TypeVar("T")
 
 
 def side_by_side(on: str, workers: Sequence[Worker] | None) -> int:
-    """How many builds and emulations go on at a time: as many as there are workers for the emulator, or else cores."""
+    """How many builds and emulations run at once: one per emulator worker if there are any, else one per core."""
     return len(workers) if workers is not None and on == Platform.EMULATOR else os.cpu_count() or 1
 
 
 @contextmanager
 def clock(seconds: dict[str, float], phase: str) -> Iterator[None]:
-    """Put the time that the ``with`` takes into ``seconds``."""
+    """Store the duration of the ``with`` block in ``seconds[phase]``."""
     start = time.perf_counter()
     yield
     seconds[phase] = time.perf_counter() - start
@@ -35,8 +35,8 @@ def clock(seconds: dict[str, float], phase: str) -> Iterator[None]:
 def without_those_that_fail(
     run: Callable[[Mapping[str, T]], Iterable[BuildResult]], codes: Mapping[str, T], plain: str
 ) -> dict[str, BuildResult]:
-    """Results by build of ``run``, which takes codes by build and raises `apart.Failed` with the build at fault: it is
-    run again without that one. Nothing is run without the build ``plain``.
+    """The results of ``run`` by build. ``run`` takes codes by build and raises `apart.Failed` with the build at fault;
+    it is then run again without that build. Nothing is run without the build ``plain``.
     """
     left, void = dict(codes), dict[str, BuildResult]()
     while plain in left:
@@ -53,7 +53,7 @@ def without_those_that_fail(
 
 
 def kernel_rows(launches: Sequence[LaunchResult], made: Build, arch: str) -> Iterator[KernelRow]:
-    """A row for each kernel that was launched, with the largest block that it was launched with."""
+    """A row for each kernel that was launched, with the size of its largest block."""
     total = sum(map(_cost, launches)) or 1.0
     for kernel in dict.fromkeys(launch.kernel for launch in launches):
         ours = [launch for launch in launches if launch.kernel == kernel]

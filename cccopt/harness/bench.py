@@ -1,4 +1,4 @@
-"""Before and after of one workload, on the emulator or on a GPU: build, run, check, compare."""
+"""Measure one workload before and after, on the emulator or on a GPU: build, run, check, compare."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ EMULATED_ARCH = "sm_90"
 class MeasureOptions:
     """Where and what to measure.
 
-    ``arch`` is None for the GPU's own or `EMULATED_ARCH`; ``ccc`` is the
-    pass' mode (``auto`` or ``always``), ``form`` the form that loops must take
-    (`cccopt.toolchain.options.FORMS`); ``marked`` asks for the build with markers and without the pass too.
+    ``arch``: None means the GPU's own architecture, or `EMULATED_ARCH` on the emulator. ``ccc`` is the mode of the pass
+    (``auto`` or ``always``), ``form`` the form that loops must take (`cccopt.toolchain.options.FORMS`). ``marked`` adds
+    the build with markers and without the pass.
     """
 
     on: Platform = Platform.EMULATOR
@@ -35,12 +35,12 @@ class MeasureOptions:
 
 
 def measure_named(name: str, options: MeasureOptions) -> Measurement:
-    """`measure` of the workload with this name, or in this folder."""
+    """Call `measure` for the workload with this name, or for the one in this folder."""
     return measure(load(name), options)
 
 
 def measure(sample: Sample, options: MeasureOptions) -> Measurement:
-    """Measure ``sample``; a wrong result is part of the measurement, any other failure is a `CccError`."""
+    """Measure ``sample``. A wrong result is part of the measurement; any other failure raises `CccError`."""
     with ExitStack() as stack:
         gpu = stack.enter_context(open_gpu()) if options.on == Platform.GPU else None
         arch = options.arch or (EMULATED_ARCH if gpu is None else gpu.arch)
@@ -64,6 +64,6 @@ def measure(sample: Sample, options: MeasureOptions) -> Measurement:
 
 
 def _with_resources(result: BuildResult, ptx: str, arch: str) -> BuildResult:
-    """The result with what ptxas says of the kernels that ran; a void one has none."""
+    """The result with what ptxas reports for the kernels that ran; a void result has none."""
     kernels = tuple(dict.fromkeys(launch.kernel for launch in result.launches))
     return replace(result, resources=kernel_resources(ptx, arch, kernels)) if kernels else result

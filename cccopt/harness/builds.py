@@ -37,7 +37,7 @@ class Builds:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One build: its code, what ptxas says of its kernels (by name), what was collected, and the remarks."""
+    """One build: its code, what ptxas reports for its kernels (by name), what was collected, and the remarks."""
 
     name: str
     ptx: str
@@ -49,9 +49,9 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class NoBuild:
-    """A build that there is not, and why: a refusal with its code, or a source that this installation lacks.
+    """A build that does not exist, and why: a refusal with its code, or a source that this installation lacks.
 
-    ``by_headers``: the headers refuse to compile it, which is an answer and no failure.
+    ``by_headers``: the headers refuse to compile it, which is a result and not a failure.
     """
 
     name: str
@@ -62,7 +62,7 @@ class NoBuild:
 def compile_builds(
     sample: Sample, arch: str, *, marked: bool = True, ccc: str = "always", form: str = "auto"
 ) -> Builds:
-    """Compile ``sample`` for ``arch`` (``sm_90``); the build ``marked`` only if asked. Raises `CccError`."""
+    """Compile ``sample`` for ``arch`` (such as ``sm_90``), the build ``marked`` only on request. Raises `CccError`."""
     program = driver.compile(sample.source, arch=arch, ccc=ccc, form=form)
     ptx: dict[str, str] = {BuildName.PLAIN: program.original_ptx}
     if marked:
@@ -72,19 +72,19 @@ def compile_builds(
 
 
 def auto_for(ending: str) -> str:
-    """The name of the build by `BuildName.AUTO` that is decided by the launches at `SWEPT_SIZE` whose labels end so."""
+    """The name of the `BuildName.AUTO` build decided by launches at `SWEPT_SIZE` whose labels end with ``ending``."""
     return f"{BuildName.AUTO} {ending}"
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Which of `ALL_BUILDS` a build is, and the end of the labels of launches that it is made for: empty for all."""
+    """Which of `ALL_BUILDS` a build is, and the ending of the launch labels that it is made for; empty for all."""
     kind, _, ending = name.partition(" ")
     return kind, ending
 
 
 def build(sample: Sample, name: str, arch: str, form: str = "auto") -> Build | NoBuild:
-    """Make the build ``name`` (one of `ALL_BUILDS`, or what `auto_for` gives) of ``sample`` for ``arch``, its
-    rewritten loops in ``form``; what is refused is no build.
+    """Make the build ``name`` (one of `ALL_BUILDS`, or what `auto_for` gives) of ``sample`` for ``arch``, with
+    rewritten loops in ``form``; a refusal gives a `NoBuild`.
     """
     try:
         return _build(sample, name, arch, form)
@@ -93,7 +93,7 @@ def build(sample: Sample, name: str, arch: str, form: str = "auto") -> Build | N
 
 
 def first_of(problem: CccError) -> str:
-    """An error's code and message, for a table; of several errors the first."""
+    """The code and message of an error's first diagnostic, for a table."""
     first = problem.diagnostics[0]
     return f"{first.code}: {first.message}"
 
@@ -124,14 +124,14 @@ def _build(sample: Sample, name: str, arch: str, form: str) -> Build | NoBuild:
 def assembled(
     name: str, ptx: str, arch: str, regions: tuple[RewrittenRegion, ...] = (), remarks: tuple[str, ...] = ()
 ) -> Build:
-    """The build that ptxas makes of ``ptx``. Raises `CccError` where it refuses."""
+    """The build that ptxas makes of ``ptx``. Raises `CccError` if ptxas refuses it."""
     made = assemble(ptx, arch)
     kernels = {kernel: _needs(kernel, found) for kernel, found in made.resources.items()}
     return Build(name, ptx, made.cubin, kernels, regions, remarks)
 
 
 def cubin_file(folder: Path, sample: str, build: str) -> Path:
-    """Where tools that run builds find the machine code of one."""
+    """The file in which tools that run builds find the machine code of a build."""
     return folder / f"{sample}.{build}.cubin"
 
 
@@ -154,7 +154,7 @@ def _regions_and_remarks(report: Mapping[str, Any]) -> tuple[tuple[RewrittenRegi
 
 
 def kernel_resources(ptx: str, arch: str, kernels: Iterable[str]) -> tuple[KernelResources, ...]:
-    """What ptxas says of each of ``kernels``."""
+    """What ptxas reports for each of ``kernels``."""
     found = ptxas_resources(ptx, arch)
     return tuple(_needs(kernel, found[kernel]) for kernel in kernels)
 
@@ -183,11 +183,11 @@ _REBUILT_FROM = "other values are recomputed from it"
 
 
 def uncompressed_bytes(context: Iterable[Mapping[str, str]]) -> int:
-    """The size of a context (entries of a report) if every live-in that waits were on the stack itself.
+    """The size of a context (entries of a report) if every live-in that waits were itself on the stack.
 
-    As in the stack, 32 predicates take one word and two 16-bit values another.
+    As on the stack, 32 predicates share a word, and so do two 16-bit values.
     """
-    # The report lists what compression added to the live-ins, too.
+    # The report also lists what compression added to the live-ins.
     waits = [
         entry["type"]
         for entry in context

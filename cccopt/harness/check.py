@@ -1,4 +1,4 @@
-"""The check of a sample's annotations: its launches, marked and not rewritten, on the emulator."""
+"""Checks a sample's annotations: runs its launches, marked and not rewritten, on the emulator."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cccopt.harness.workload import Sample, State, arrays, base_state
 
 
 def check_sample(sample: Sample, size: str, *, seed: int = 1, arch: str = "sm_90") -> Checked:
-    """Where iterations of the sample's marked loops meet in memory, over all launches at ``size``.
+    """Find where iterations of the sample's marked loops touch the same memory, over all launches at ``size``.
 
-    Raises CccError for an unknown size, a source without annotations (CCC103), and where the emulator stops.
+    Raises CccError for an unknown size, for a source without annotations (CCC103), and if the emulator stops.
     """
     state = base_state(sample.inputs(size, seed))
     marked = marked_ptx(sample.source, arch=arch, nvcc_options=("-lineinfo",))
@@ -28,5 +28,5 @@ def check_sample(sample: Sample, size: str, *, seed: int = 1, arch: str = "sm_90
 
 
 def _name(state: State, argument: object) -> str:
-    """What the state calls an argument; empty for a number."""
+    """The name of an argument in the state; empty for a number."""
     return next((name for name, array in arrays(state).items() if array is argument), "")

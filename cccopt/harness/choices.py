@@ -8,7 +8,7 @@ SUB_WARPS = tuple(f"sub_warp<{width}>" for width in (2, 4, 8, 16, 32))
 """The widths of CTE's policy `ALL_SUB_WARPS`, each a policy of its own."""
 
 ALL_SUB_WARPS = "sub_warp"
-"""Means all of `SUB_WARPS`."""
+"""A name for all of `SUB_WARPS`."""
 
 
 class Platform(Choice):
@@ -21,9 +21,9 @@ class Platform(Choice):
 class BuildName(Choice):
     """The builds of a sample.
 
-    ``PLAIN`` is nvcc on the source without pragmas, ``MARKED`` is annotated with the pass off, ``HANDWRITTEN`` a peer
-    in which the collection is written by hand. ``CCC`` is the build of the mode that was asked for, ``ALWAYS`` and
-    ``AUTO`` are those of one mode each.
+    ``PLAIN`` is nvcc on the source without pragmas, ``MARKED`` is annotated with the pass off, ``HANDWRITTEN`` is a
+    peer in which the collection is written by hand. ``CCC`` is the build in the requested mode; ``ALWAYS`` and ``AUTO``
+    are the builds in these modes.
     """
 
     PLAIN = "plain"

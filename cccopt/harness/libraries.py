@@ -9,7 +9,7 @@ from cccopt.diagnostic import CccError, error
 
 
 def library(module: str, what: str, extra: str, instead: str = "") -> Any:
-    """The module ``module``, or CCC092: ``what`` cannot be done without ``extra``; ``instead`` is another way out."""
+    """Import ``module``, or raise CCC092: ``what`` cannot be done without ``extra``; ``instead`` is another way out."""
     try:
         return importlib.import_module(module)
     except ImportError as reason:

@@ -1,7 +1,7 @@
-"""Counts by Nsight Compute: one run of a workload's builds under ``ncu``, summed over the launches.
+"""Counts from Nsight Compute: one run of a workload's builds under ``ncu``, summed over the launches.
 
-Two ratios and a sum give all that warp efficiency needs; ratios of launches are weighted by their instructions, so
-that the sum over launches is a ratio of sums.
+Two ratios and a sum are all that warp efficiency needs. The ratios of launches are weighted by their instructions, so
+the result for all launches is a ratio of sums.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ SECTORS = (
     "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
     "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum",
 )
-"""Those of 32 bytes that requests of warps touched in global memory, be they in a cache or not."""
+"""The 32-byte sectors of global memory that requests of warps touched, in a cache or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """What is asked of each launch: ``names``, ncu's, and ``counts``, which makes counts of their values."""
+    """What is measured of each launch: ``names``, which are ncu's, and ``counts``, which converts values to counts."""
 
     names: tuple[str, ...]
     counts: Callable[[Mapping[str, float]], Issues]
@@ -67,8 +67,8 @@ class Profiled:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledRun:
-    """What `cccopt.harness.once` is to run: ``builds`` of ``sample`` (a name or folder), whose code lies in ``cubins``;
-    ``options`` are further ones of its own. ``metrics`` are what is counted.
+    """What `cccopt.harness.once` runs: ``builds`` of ``sample`` (a name or folder), whose code is in ``cubins``, with
+    further ``options``. ``metrics`` are what is counted.
     """
 
     sample: str
@@ -80,14 +80,14 @@ class ProfiledRun:
     metrics: Metrics = ISSUES
 
     def command(self, order: Path) -> list[str]:
-        """The command, which leaves in ``order`` what it launched."""
+        """The command, which writes what it launched to ``order``."""
         program = (sys.executable, "-m", "cccopt.harness.once", self.sample, *self.builds)
         inputs = ("--size", self.size, "--seed", str(self.seed))
         return [*program, *inputs, "--cubins", str(self.cubins), "--order", str(order), *self.options]
 
 
 def profile(run: ProfiledRun, seconds: float) -> Profiled:
-    """Count the metrics of each of the builds; what takes more than ``seconds`` is given up."""
+    """Count the metrics of each of the builds; give up after ``seconds``."""
     ncu = shutil.which("ncu")
     if ncu is None:
         return Profiled(why="no ncu on PATH")
@@ -134,10 +134,12 @@ def counted(
     if not launches:
         lines = [line for line in (log + said).splitlines() if line.strip()]
         return Profiled(why="ncu counted nothing: " + (lines[-1].strip() if lines else "it printed nothing"))
-    # A build that fails has launched before it could say so: it comes last, and what ncu saw of it is left out.
+    # A build that fails has launched before it could list its launches: they come last, and are left out.
     seen = [_plain_name(kernel) for kernel, _ in launches]
     if not shown or seen[: len(shown)] != [kernel for _, kernel in shown]:
-        return Profiled(why=f"the {len(seen)} launches that ncu saw do not match the {len(shown)} that the builds made")
+        return Profiled(
+            why=f"the {len(seen)} launches that ncu saw do not match the {len(shown)} that the builds made"
+        )
     counts: dict[str, Issues] = {}
     for (build, _), (_, values) in zip(shown, launches[: len(shown)], strict=True):
         if set(values) != set(metrics.names):
@@ -148,7 +150,7 @@ def counted(
 
 
 def metrics_by_launch(log: str) -> list[tuple[str, dict[str, float]]]:
-    """Kernel name and metrics of each launch, in order, from the log of ``ncu --csv`` (a row a metric)."""
+    """Kernel name and metrics of each launch, in order, from the log of ``ncu --csv`` (one row per metric)."""
     lines = log.splitlines()
     header = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if header is None:

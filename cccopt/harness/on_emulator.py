@@ -11,7 +11,7 @@ from cccopt.harness.result import BuildResult, Counts, LaunchResult, Phase, Rewr
 from cccopt.harness.workload import Instance, Launch, Sample, State, arrays, base_state, run_state
 
 OnFailure = Callable[[str, CccError], BuildResult]
-"""What becomes of a build that fails: given its name and the error, raise or make a result of it."""
+"""What to do with a build that fails: given its name and the error, raise the error or make a result of it."""
 
 
 def run_on_emulator(
@@ -26,7 +26,7 @@ def run_on_emulator(
     """Run each of ``builds`` (name to PTX), or those that are ``wanted``.
 
     The sample's plain build fills the inputs and runs what is not timed. ``regions`` are those of `BuildName.CCC`. A
-    fault in a kernel is the emulator's `CccError`, or goes to ``on_failure``. ``began`` is called with each build
+    fault in a kernel raises the emulator's `CccError`, or goes to ``on_failure``. ``began`` is called with each build
     before its run.
     """
     sample = instance.sample
@@ -36,10 +36,10 @@ def run_on_emulator(
     for launch in sample.setup(base):
         _launch(plain, launch)
     written = sample.written(base)
-    # Nothing is written here, so a reference that works in place is found out.
+    # These arrays cannot be written, so a reference that works in place is detected.
     expected = sample.workload.reference(run_state(base, ())) if instance.has_reference else None
     found = []
-    # Builds that differ in their launches alone share a program.
+    # Builds that differ only in their launches share a program.
     programs = {builds[sample.plain]: plain}
     for name in builds if wanted is None else wanted:
         state = run_state(base, written)
@@ -68,7 +68,7 @@ def _program(sample: Sample, name: str, ptx: str) -> Program:
 def _launches(
     program: Program, plain: Program, sample: Sample, state: State, build: str
 ) -> Iterator[tuple[Launch, Profile]]:
-    """Run the workload; what is timed on a GPU is counted here."""
+    """Run the workload. The launches that are timed on a GPU are counted here."""
     for launch in sample.launches(state, build):
         if launch.timed:
             yield launch, _launch(program, launch)
@@ -97,7 +97,7 @@ def _result(
 
 
 def _phases(regions: Iterable[RewrittenRegion], profiles: list[Profile]) -> Iterator[Phase]:
-    """The phases of the kernels that ran, 0 where no warp came by."""
+    """The phases of the kernels that ran, with 0 for those that no warp reached."""
     for region in regions:
         here = [profile.by_label for profile in profiles if profile.kernel == region.kernel]
         for name, labels in region.labels if here else ():
@@ -107,7 +107,7 @@ def _phases(regions: Iterable[RewrittenRegion], profiles: list[Profile]) -> Iter
 
 
 def counts_of(profile: Profile) -> Counts:
-    """The emulator's counters as counts; what a pass marked as its own is not useful."""
+    """The emulator's counters as counts; instructions that a pass marked as its own are not useful."""
     return Counts(
         profile.warp_instructions,
         profile.thread_instructions,

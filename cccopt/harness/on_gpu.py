@@ -31,13 +31,13 @@ WARM_UPS = 2
 REPEATS = 11
 LEAST_OF_LONG_ONES = 3
 WHOLE_RUNS = 3
-"""How often the elapsed time of a build's run is taken."""
+"""How often the elapsed time of a build's run is measured."""
 LONG_REPEAT, ROW = 0.5, 5.0
-"""Seconds: from where on a repeat is a long one, and what a build's repeats may take together."""
+"""Seconds: a repeat that takes more is a long one, and what all repeats of a build may take together."""
 
 
 class BuildFailure(CccError):
-    """What a build failed with on a GPU, whose context is lost with it."""
+    """The error with which a build failed on a GPU, whose context is lost with it."""
 
     def __init__(self, build: str, problem: CccError) -> None:
         super().__init__(*problem.diagnostics)
@@ -45,7 +45,7 @@ class BuildFailure(CccError):
 
 
 class LoadedCode(Protocol):
-    """What a build's kernels are found in."""
+    """Code on a GPU, which has a build's kernels."""
 
     def kernel(self, name: str) -> Kernel:
         """The kernel with this name."""
@@ -58,7 +58,7 @@ def loaded(gpu: Gpu, code: str | bytes | LoadedCode) -> LoadedCode:
 
 @dataclass(slots=True)
 class LoadedBuild:
-    """A build with what its runs brought: ``milliseconds`` by repeat, then by launch, and those that ``elapsed``."""
+    """A build with the results of its runs: ``milliseconds`` by repeat, then by launch, and ``elapsed`` ones by run."""
 
     name: str
     module: LoadedCode
@@ -77,11 +77,11 @@ class LoadedBuild:
 
 
 class Bench:
-    """An instance of a workload on a GPU, its inputs filled, ready to run builds; ``plain``, the code of the build that
-    the sample names so, runs what is not timed.
+    """An instance of a workload on a GPU, with its inputs filled, ready to run builds. ``plain``, the code of the
+    sample's plain build, runs what is not timed.
 
-    Read-only arrays are on the GPU once. Of those that the launches write there is a snapshot, which comes
-    back before every run.
+    The GPU holds one copy of read-only arrays. Those that the launches write are restored from a snapshot before every
+    run.
     """
 
     def __init__(self, gpu: Gpu, instance: Instance, plain: str | bytes | LoadedCode) -> None:
@@ -109,9 +109,9 @@ class Bench:
                 yield name
 
     def run(self, build: LoadedBuild, *, check: bool, profile: bool = False) -> tuple[Launch, ...]:
-        """Run the launches of ``build`` once, from the snapshot on; ``check`` downloads and checks the results.
+        """Run the launches of ``build`` once, starting from the snapshot. ``check``: download and check the results.
 
-        With ``profile``, a profiler is asked to look at the launches that are timed.
+        With ``profile``, a profiler looks at the launches that are timed.
         """
         state = self._restored()
         timed = self._launch_all(build, self._sample.launches(state, build.name), state, profile)
@@ -121,8 +121,8 @@ class Bench:
         return tuple(launch for launch, _ in timed)
 
     def time_whole(self, build: LoadedBuild, *, check: bool = False) -> None:
-        """Run the launches of ``build`` once, and take the time from the first launch to the end of the last one: with
-        the gaps in which the host, Python, reads what it needs and prepares the next launch.
+        """Run the launches of ``build`` once, and measure the time from the first launch to the end of the last one.
+        This includes the gaps in which the host (Python) reads what it needs and prepares the next launch.
         """
         state = self._restored()
         launches = self._sample.launches(state, build.name)
@@ -131,7 +131,7 @@ class Bench:
             self._gpu.start(kernel, launch.grid, launch.block, arguments)
 
         self._gpu.synchronize()
-        # What comes before the first launch is no part of the run: the clock starts once that has been prepared.
+        # The preparation of the first launch is not part of the run: the clock starts after it.
         began: list[float] = []
 
         def clocked() -> Generator[Launch, None, None]:
@@ -147,7 +147,7 @@ class Bench:
             self._check(build, state)
 
     def _restored(self) -> State:
-        """The data as before every run, on the GPU and here: what a run writes is its own, the rest is shared."""
+        """The data as before every run, on the GPU and here: a run has its own copy of what it writes."""
         for name, snapshot in self._snapshots.items():
             self._gpu.restore(self._buffers[name], snapshot)
         state: State = {}
@@ -164,7 +164,7 @@ class Bench:
     def _launch_all(
         self, build: LoadedBuild, launches: Generator[Launch, None, None], state: State, profile: bool = False
     ) -> list[tuple[Launch, float]]:
-        """Run ``launches``, those that are not timed by the plain build; those that are, with milliseconds."""
+        """Run ``launches``; the plain build runs those that are not timed. Returns the others with milliseconds."""
 
         def run(launch: Launch, kernel: Kernel, arguments: Sequence[object]) -> float:
             with self._gpu.profile() if profile and launch.timed else contextlib.nullcontext():
@@ -180,7 +180,7 @@ class Bench:
         state: State,
         run: Callable[[Launch, Kernel, Sequence[object]], Ran],
     ) -> Iterator[tuple[Launch, Ran]]:
-        """Run ``launches`` by ``run``, and give what it gives. What the host looks at is copied before and after."""
+        """Run ``launches`` with ``run``, and yield what it returns. What the host sees is copied before and after."""
         here = arrays(state)
         by_identity = {id(here[name]): buffer for name, buffer in self._buffers.items()}
         for launch in launches:
@@ -198,7 +198,7 @@ class Bench:
             self._gpu.read(self._buffers[name], arrays(state)[name])
 
     def _right(self, build: LoadedBuild, state: State) -> Mapping[str, Array] | None:
-        """What is right: by the reference where there is one, else what the plain build has just left."""
+        """The expected results: those of the reference if there is one, else what the plain build has just left."""
         if self._instance.has_reference:
             return self._sample.workload.reference(run_state(self._base, ()))
         is_plain = build.name == self._sample.plain
@@ -222,10 +222,10 @@ def run_on_gpu(
     """Time the launches of each of ``builds`` (name to PTX, cubin or loaded code); the sample's plain build fills the
     inputs.
 
-    Results are checked after the first warm-up and after the last repeat; a build that is wrong at first is
-    run no more. With ``whole_runs``, the elapsed time of runs is taken, too. ``began`` is called with each build
-    before each of its runs. Raises `BuildFailure` where a build is not loaded or ends in a fault, and `CccError`
-    for what is no build's fault.
+    Results are checked after the first warm-up and after the last repeat; a wrong build is not run again. With
+    ``whole_runs``, the elapsed time of whole runs is measured as well. ``began`` is called with each build before each
+    of its runs. Raises `BuildFailure` if a build cannot be loaded or ends in a fault, and `CccError` for what is not a
+    build's fault.
     """
     name_of_plain = instance.sample.plain
     with _blamed(name_of_plain, began):
@@ -258,10 +258,10 @@ def run_on_gpu(
 
 
 def repeats_for(seconds: float) -> int:
-    """How many repeats of a build fit when one takes ``seconds``, with what prepares it.
+    """The number of repeats of a build if one takes ``seconds``, including its preparation.
 
-    `REPEATS` if they fit into `ROW` seconds, but at least `FEWEST_REPEATS`, unless one takes more than
-    `LONG_REPEAT` seconds: then as many as fit, at least `LEAST_OF_LONG_ONES`.
+    `REPEATS`, or fewer if only fewer fit into `ROW` seconds; but at least `FEWEST_REPEATS` or, if one takes more than
+    `LONG_REPEAT` seconds, `LEAST_OF_LONG_ONES`.
     """
     fitting = int(ROW / seconds) - WARM_UPS if seconds else REPEATS
     least = LEAST_OF_LONG_ONES if seconds > LONG_REPEAT else FEWEST_REPEATS
@@ -274,7 +274,7 @@ def _right(builds: Iterable[LoadedBuild]) -> Iterator[LoadedBuild]:
 
 @contextlib.contextmanager
 def _blamed(name: str, began: Callable[[str], None]) -> Iterator[None]:
-    """What fails in here is the failure of the build ``name``."""
+    """Call ``began``, then raise any `CccError` in here as a failure of the build ``name``."""
     began(name)
     try:
         yield

@@ -1,9 +1,10 @@
-"""Builds of a workload run once on a GPU, for tools that look on: ``python -m cccopt.harness.once NAME [BUILD ...]``.
-With ``--input INPUT`` it is a workload of ``bench/cte``, with ``--graph GRAPH`` an algorithm of ``bench/graphs``, whose
-builds are its forms; without builds it is then run in all of its own.
+"""Run builds of a workload once on a GPU, for tools that watch: ``python -m cccopt.harness.once NAME [BUILD ...]``.
+
+With ``--input INPUT``, NAME is a workload of ``bench/cte``; with ``--graph GRAPH``, it is an algorithm of
+``bench/graphs``, whose builds are its forms. Without a BUILD, all builds are run, except those of NVIDIA's libraries.
 
 compute-sanitizer and Nsight Compute start it; the latter looks at the launches that are timed elsewhere. Results are
-checked. Exit status 1 for a wrong result or an error, 2 where there is no such build (a refusal, no peer).
+checked. The exit status is 1 for a wrong result or an error, and 2 if a build does not exist (a refusal, no peer).
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ Make: TypeAlias = "Callable[[str, str], Build | NoBuild]"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is run: a workload, the names of its builds, what makes them, and the runs that an instance stands for.
+    """What is run: a workload, the names of its builds, what makes them, and the runs that make up an instance.
 
-    What follows an ``@`` in a name, headers or a policy, is looked for when the build is made.
+    What follows an ``@`` in a name (headers or a policy) is looked up when the build is made.
     """
 
     sample: Sample
@@ -128,7 +129,7 @@ def _run(gpu: Gpu, subject: Subject, args: argparse.Namespace) -> int:
     runs = list(subject.runs(sample.instance(args.size, args.seed)))
     if len(runs) == 1:
         return _run_on(gpu, runs[0], found, codes, args, args.order)
-    # A build's launches are those of all runs: what a run that dies has shown says nothing of any of them.
+    # A build's launches are those of all runs: the list of a run that dies is useless for all of them.
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
         order = None if args.order is None else Path(folder, "order")
         status = max(_run_on(gpu, run, found, codes, args, order) for run in runs)
@@ -161,7 +162,7 @@ def _run_on(
 
 
 def cubin(sample: Sample, name: str, arch: str, folder: Path, make: Make) -> bytes | NoBuild:
-    """The machine code of a build from ``folder``; made and left there where it is missing."""
+    """The machine code of a build from ``folder``; if it is missing, it is made and left there."""
     path = cubin_file(folder, sample.name, name)
     if not path.is_file():
         made = make(name, arch)

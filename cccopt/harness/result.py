@@ -1,7 +1,7 @@
 """What a measurement found, as plain data: frozen, comparable, and the same whichever machine it ran on.
 
-Counts of several launches are added before anything is divided, so an efficiency over launches is a ratio of
-sums and never a mean of ratios. DESIGN chapter 8.
+Counts of several launches are added before anything is divided, so an efficiency over launches is a ratio of sums and
+never a mean of ratios. DESIGN chapter 8.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Kind = TypeVar("Kind", bound="Issues")
 class Issues:
     """Instruction counts of one launch or of several.
 
-    ``warp_instructions`` counts one for each instruction that a warp issues; the others add up lanes over
-    them: the active ones, and those whose guard was true.
+    ``warp_instructions`` counts one for each instruction that a warp issues. The others add up lanes over these
+    instructions: the active lanes, and those whose guard was true.
     """
 
     warp_instructions: int = 0
@@ -31,7 +31,7 @@ class Issues:
     guarded_on_lanes: int = 0
 
     def __add__(self: Kind, other: Kind) -> Kind:
-        """The sums of all numbers, of one kind of counts."""
+        """The sum of two counts of the same kind."""
         return type(self)(*map(operator.add, dataclasses.astuple(self), dataclasses.astuple(other)))
 
     def _share(self, lanes: int) -> float:
@@ -44,20 +44,20 @@ class Issues:
 
     @property
     def warp_efficiency_pred_on(self) -> float:
-        """The same without the lanes that a guard switched off."""
+        """The average share of active lanes that no guard switched off, 0 to 1."""
         return self._share(self.guarded_on_lanes)
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic(Issues):
-    """The same with the ``sectors`` of 32 bytes that requests of warps touched in global memory."""
+    """`Issues` with the 32-byte ``sectors`` of global memory that requests of warps touched."""
 
     sectors: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Counts(Traffic):
-    """The same with ``useful_lanes``, the active ones on the original instructions, not on a pass' own."""
+    """`Traffic` with ``useful_lanes``: the active lanes of original instructions, not of those that a pass added."""
 
     useful_lanes: int = 0
 
@@ -82,7 +82,7 @@ class Times:
 
     @property
     def noise(self) -> float:
-        """How far the repeats lie apart, relative to the median."""
+        """The spread of the repeats, relative to the median."""
         return (max(self.milliseconds) - min(self.milliseconds)) / self.median if self.median else 0.0
 
     def __add__(self, other: Times) -> Times:
@@ -103,7 +103,7 @@ class LaunchResult:
 
 @dataclass(frozen=True, slots=True)
 class KernelResources:
-    """What a thread (registers, spills) or a block (shared memory) needs, in bytes but for registers."""
+    """What a thread (registers, spills) or a block (shared memory) needs, in bytes except for registers."""
 
     kernel: str
     registers: int
@@ -123,9 +123,9 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """One build's launches. ``wrong`` is what `check` said about its results; that voids them. ``run_times`` is what
-    whole runs took, where their launches differ from run to run and have no times of their own. ``elapsed`` is from the
-    first launch of a run to the end of the last one, with the host's part, where that was asked for.
+    """One build's launches. ``wrong`` says what is wrong with the build or its results, which voids them. ``run_times``
+    are the times of whole runs, if their launches differ from run to run and have no times of their own. ``elapsed`` is
+    the time from the first launch of a run to the end of the last one, including the host's part, if that was measured.
     """
 
     name: str
@@ -143,7 +143,7 @@ class BuildResult:
 
     @property
     def times(self) -> Times | None:
-        """The repeats' times summed over the launches, or None where nothing was timed."""
+        """The repeats' times summed over the launches, or None if nothing was timed."""
         if self.run_times is not None:
             return self.run_times
         timed = [launch.times for launch in self.launches if launch.times is not None]
@@ -169,7 +169,7 @@ class RewrittenRegion:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Before and after of one workload: same kernels, inputs and launches, all in one run."""
+    """One workload before and after: the same kernels, inputs and launches, all in one run."""
 
     workload: str
     size: str
@@ -182,7 +182,7 @@ class Measurement:
     schema: int = SCHEMA
 
     def build(self, name: str) -> BuildResult:
-        """The build called ``name``; `KeyError` where there is none."""
+        """The build called ``name``. Raises `KeyError` if there is none."""
         for build in self.builds:
             if build.name == name:
                 return build
@@ -190,7 +190,7 @@ class Measurement:
 
     @property
     def right(self) -> bool:
-        """Whether every build's results are as the reference says."""
+        """Whether the results of all builds are as the reference says."""
         return not any(build.wrong for build in self.builds)
 
 
@@ -200,7 +200,7 @@ def as_json(measurements: Iterable[Measurement]) -> dict[str, Any]:
 
 
 def json_of(value: Any) -> Any:
-    """JSON values of a dataclass, its properties among them, of tuples of such and of what they hold."""
+    """The JSON value of a dataclass (including its properties), of a tuple, or of a plain value."""
     if isinstance(value, tuple):
         return [json_of(v) for v in value]
     if not dataclasses.is_dataclass(value):

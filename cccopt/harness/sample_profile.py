@@ -1,4 +1,4 @@
-"""A sample's profile, by which `auto` decides: its launches at a small size, on the emulator."""
+"""A sample's profile, on which `auto` bases its decisions: its launches at a small size, on the emulator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cccopt.region_profiles import RunProfile, profile_of
 
 PROFILED_SIZE = "small"
 SWEPT_SIZE = "sweep"
-"""The size at which a sample that is swept has a launch for each point, short enough for the emulator."""
+"""The size at which a sample that is swept has a launch for each point, small enough for the emulator."""
 
 
 def sample_profile(
@@ -21,10 +21,10 @@ def sample_profile(
     seed: int = 1,
     wanted: Callable[[Launch], bool] = lambda launch: True,
 ) -> RunProfile | None:
-    """How often lanes come to the marked regions of ``sample`` in the launches that are ``wanted``; None for a
-    sample without annotations.
+    """How often lanes reach the marked regions of ``sample`` in the launches that are ``wanted``; None for a sample
+    without annotations.
 
-    Raises CccError for an unknown size, and where the emulator stops.
+    Raises CccError for an unknown size, and if the emulator stops.
     """
     marked = marked_ptx(sample.source, arch=arch)
     if not marked:
@@ -36,6 +36,6 @@ def sample_profile(
 def marked_launches(
     sample: Sample, state: State, wanted: Callable[[Launch], bool] = lambda launch: True
 ) -> Iterator[Launch]:
-    """The launches of a run of the marked build. What fills the inputs runs too; nothing that it holds is marked."""
+    """The launches of a run of the marked build. Those that fill the inputs run as well; nothing in them is marked."""
     yield from sample.setup(state)
     yield from (launch for launch in sample.workload.launches(state) if wanted(launch))

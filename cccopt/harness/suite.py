@@ -1,7 +1,7 @@
-"""One run over several samples and all their builds: compile, count, time, and put it into one table.
+"""One run over several samples and all their builds: compile, count, time, and put the results into one table.
 
-Building and counting go on side by side; what is timed has a GPU to itself. Whatever a build fails with voids
-its own row and nothing else.
+Builds are made and counted in parallel; timed runs have a GPU to themselves. A build that fails voids its own row and
+nothing else.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ CCC_SAMPLES = ("bfs", "sssp", "walk", "ff", "hash", "iefa", "rt", "escape", "dqg
 """The samples of `cccopt bench ccc`, in the order of the table."""
 
 EMULATION_SECONDS, PROFILE_SECONDS, TIMING_SECONDS = 240.0, 120.0, 90.0
-"""What one build may take on the emulator, and one sample under Nsight Compute (at one size) and on the GPU."""
+"""The time limits of one build on the emulator, and of one sample under Nsight Compute (at one size) and on the GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuitePlan:
     """What to measure: ``samples`` (names or folders) with ``builds``.
 
-    ``size`` is what is run there, None for the largest on a GPU and for ``counted_size`` on the emulator;
-    ``counted_size`` is what the emulator counts beside times. ``profile``: ask Nsight Compute too, at both. Loops must
-    take the ``form`` (`cccopt.toolchain.options.FORMS`).
+    ``size`` is the size to run; None means the largest on a GPU and ``counted_size`` on the emulator. ``counted_size``
+    is the size at which the emulator counts when a GPU measures times. ``profile``: also ask Nsight Compute, at both
+    sizes. Loops must take the ``form`` (`cccopt.toolchain.options.FORMS`).
     """
 
     suite: str
@@ -61,8 +61,8 @@ def samples_of_ccc() -> tuple[str, ...]:
 
 
 def run(plan: SuitePlan, workers: Sequence[Worker] | None = None) -> Table:
-    """Measure; on GPUs, each of ``workers`` takes whole samples, so that the builds of one run by turns on one GPU.
-    Raises `CccError` for what concerns all rows: an unknown sample or size, no GPU, no nvcc.
+    """Measure. On GPUs, each of ``workers`` takes whole samples, so that the builds of one sample take turns on one
+    GPU. Raises `CccError` for what concerns all rows: an unknown sample or size, no GPU, no nvcc.
     """
     work = [_work(plan, folder) for folder in plan.samples]
     on, arch = EMULATED, plan.arch or EMULATED_ARCH
@@ -105,11 +105,11 @@ class _Work:
     timed: dict[str, BuildResult] = field(default_factory=dict)
 
     def made(self) -> dict[str, Build]:
-        """The builds that there are."""
+        """The builds that exist."""
         return {name: b for name, b in self.builds.items() if isinstance(b, Build)}
 
     def run_as(self) -> dict[str, str]:
-        """For each of them the build that is run for it: of one kind's that have the same code the first."""
+        """The build that is run for each of them: the first one of the same kind that has the same code."""
         first: dict[tuple[str, str], str] = {}
         return {name: first.setdefault((split_name(name)[0], b.ptx), name) for name, b in self.made().items()}
 
@@ -124,14 +124,14 @@ def _work(plan: SuitePlan, folder: str) -> _Work:
 
 
 def _sizes(plan: SuitePlan, sample: Sample) -> tuple[str, str]:
-    """The size to run and the size to count; a sample without a full size runs the largest it has."""
+    """The size to run and the size to count; a sample without a full size runs its largest one."""
     known = sample.workload.SIZES
     counted = plan.size if plan.on == Platform.EMULATOR and plan.size else plan.counted_size
     largest = FULL if FULL in known else known[-1]
     size = plan.size or (largest if plan.on == Platform.GPU else counted)
     for one in (size, counted):
         if one not in known:
-            sample.inputs(one, plan.seed)  # raises what says which sizes there are
+            sample.inputs(one, plan.seed)  # raises an error that lists the known sizes
     return size, counted
 
 
@@ -154,7 +154,7 @@ def _compile(work: Sequence[_Work], plan: SuitePlan, arch: str, pool: ThreadPool
 def _emulations(
     plan: SuitePlan, work: Sequence[_Work], pool: ThreadPoolExecutor, running: apart.Running
 ) -> list[tuple[_Work, str, Future[BuildResult]]]:
-    """Begin to emulate all builds side by side; on a GPU Nsight Compute counts meanwhile."""
+    """Start to emulate all builds in parallel; on a GPU, Nsight Compute counts in the meantime."""
     return [
         (one, name, pool.submit(_emulate_apart, one, name, plan.seed, running))
         for one in work
@@ -165,7 +165,7 @@ def _emulations(
 
 def _emulate_apart(one: _Work, name: str, seed: int, running: apart.Running) -> BuildResult:
     made = one.made()
-    # At full size the plain build says what is right, so that it has to run first.
+    # At full size the plain build says what is right, so it has to run first.
     wanted = dict.fromkeys((BuildName.PLAIN, name) if one.counted_size == FULL else (name,))
     codes = {key: made[key].ptx for key in dict.fromkeys((BuildName.PLAIN, name))}
     given = (one.folder, codes, tuple(wanted), one.counted_size, seed)
@@ -188,7 +188,7 @@ def _emulate(
 
 
 def _profile(plan: SuitePlan, work: Sequence[_Work], folder: Path, workers: Sequence[Worker]) -> None:
-    """Have Nsight Compute count, a sample after the other on each GPU."""
+    """Have Nsight Compute count, one sample after the other on each GPU."""
     whole = [one for one in work if BuildName.PLAIN in one.made()]
     for one in work:
         one.profiled = ncu.Profiled(why="" if one in whole else "the plain build failed")
@@ -210,11 +210,11 @@ def _profiled_run(one: _Work, folder: Path, seed: int) -> ncu.ProfiledRun:
 
 
 def _profiled(run: ncu.ProfiledRun, timed_size: str) -> tuple[ncu.Profiled, ncu.Profiled]:
-    """Counts at the size of the emulator's counts, for the comparison with them, and at the size that is timed."""
+    """Counts at the size of the emulator's counts, to compare with them, and at the size that is timed."""
     found = ncu.profile(run, PROFILE_SECONDS)
     if timed_size == run.size:
         return found, found
-    # What keeps ncu from a few small launches keeps it from large ones.
+    # If ncu cannot count a few small launches, it cannot count large ones.
     again = ncu.profile(replace(run, size=timed_size), PROFILE_SECONDS) if found.counts else ncu.Profiled()
     return found, again
 
@@ -250,7 +250,7 @@ def _time(plan: SuitePlan, work: Sequence[_Work], workers: Sequence[Worker]) -> 
 def _timed(
     folder: str, codes: Mapping[str, bytes], plain: str, size: str, seed: int
 ) -> dict[str, BuildResult]:
-    """Time the builds in a process of their own, and again without each that fails."""
+    """Time the builds in a process of their own, and again without each one that fails."""
 
     def timed(codes: Mapping[str, bytes]) -> tuple[BuildResult, ...]:
         return apart.call(_time_here, folder, codes, size, seed, seconds=TIMING_SECONDS)

@@ -1,8 +1,8 @@
 """How sensitive CCC is to the length of a path and the lanes that take it: the sample ``sensitivity``, point by point.
 
-F. Khorasani's thesis, section 4.1.5. A point is a launch of the sample, whose label says N (multiply-adds in the path)
-and k (lanes of 32 that take it on average). `auto` is built for each k, by a profile of the launches with that k: one
-build for all of them would be decided by their mean.
+F. Khorasani's thesis, section 4.1.5. A point is a launch of the sample, whose label gives N (multiply-adds in the path)
+and k (how many of 32 lanes take it on average). `auto` is built for each k, with a profile of the launches with that k:
+the mean of all launches would decide a single build.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SweepPoint:
     noise: float | None
     counts: Counts | None
     speedup: float | None
-    """The time of plain nvcc's build divided by this build's; on the emulator, the same of warp instructions."""
+    """The time of plain nvcc's build divided by this build's; on the emulator, the same ratio of warp instructions."""
 
 
 def plan(
@@ -59,7 +59,7 @@ def plan(
 
 
 def points(table: Table) -> tuple[SweepPoint, ...]:
-    """The points of a run over the sample, by build, length and lanes; void builds have none."""
+    """The points of a run over the sample, sorted by build, length and lanes; void builds have none."""
     (sample,) = table.samples
     return tuple(sorted(_points(sample), key=lambda p: (BUILDS.index(p.build), p.length, p.lanes)))
 

@@ -13,10 +13,10 @@ EMULATED, PROFILED = "emulator (PTX)", "ncu (SASS)"
 """Where counts come from."""
 
 FEWEST_REPEATS = 9
-"""Fewer are marked: a repeat was so long that no more fitted (`cccopt.harness.on_gpu.repeats_for`)."""
+"""Builds with fewer are marked: a repeat was so long that no more fit (`cccopt.harness.on_gpu.repeats_for`)."""
 
 THESIS = ("bfs", "dqg", "emies", "ff", "hash", "iefa", "rt", "sssp")
-"""The samples that F. Khorasani's thesis has too: means are over these."""
+"""The samples that F. Khorasani's thesis also has: means are taken over these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class KernelRow:
     """A kernel that was launched: what a thread or a block of it needs, and how many of them fit.
 
     ``share`` is the part of the run that it takes: of the time on a GPU, else of the warp instructions. ``occupancy``
-    (0 to 1) is theoretical, ``limited_by`` names what keeps more warps out; None for an unknown architecture.
+    (0 to 1) is theoretical, and None for an unknown architecture; ``limited_by`` names what limits it.
     """
 
     kernel: str
@@ -38,7 +38,7 @@ class KernelRow:
 
     @property
     def shared_bytes_a_thread(self) -> float:
-        """Static shared memory of a block over its threads."""
+        """A block's static shared memory divided by its number of threads."""
         return self.shared_bytes / self.threads
 
 
@@ -57,11 +57,11 @@ class Context:
 class BuildRow:
     """One build of a sample.
 
-    ``void`` says why there is nothing to compare: no such build, a refusal, a wrong result, a fault; the last two
-    are ``failed``, and so is a plain build that there is not. ``launches`` hold times where a GPU ran them and counts
-    elsewhere. The emulator (label and counts by launch) and Nsight Compute (``profiled``) count at the counted size,
-    which makes them comparable; the latter counts at the timed size too (``profiled_as_timed``). ``uncounted`` says why
-    there is nothing emulated. ``same_as_plain``: the build's PTX is plain nvcc's, byte for byte.
+    ``void`` says why there is nothing to compare: no such build, a refusal, a wrong result, a fault; the last two are
+    ``failed``, and so is a missing plain build. ``launches`` hold times if a GPU ran them, else counts. The emulator
+    (label and counts by launch) and Nsight Compute (``profiled``) count at the counted size, which makes them
+    comparable; the latter also counts at the timed size (``profiled_as_timed``). ``uncounted`` says why the emulator
+    counted nothing. ``same_as_plain``: the build's PTX is plain nvcc's, byte for byte.
     """
 
     build: str
@@ -79,13 +79,13 @@ class BuildRow:
 
     @property
     def times(self) -> Times | None:
-        """The repeats' times summed over the launches, or None where nothing was timed."""
+        """The repeats' times summed over the launches, or None if nothing was timed."""
         timed = [launch.times for launch in self.launches if launch.times is not None]
         return sum(timed[1:], timed[0]) if timed else None
 
     @property
     def emulated(self) -> Counts | None:
-        """The emulator's counts summed over the launches, or None where there are none."""
+        """The emulator's counts summed over the launches, or None if there are none."""
         counts = [count for _, count in self.emulated_launches]
         return sum(counts[1:], counts[0]) if counts else None
 
@@ -106,7 +106,7 @@ class SampleRows:
     """All builds of a sample at ``size``.
 
     ``uncounted`` says why Nsight Compute counted nothing at the counted size, and so was not asked at ``size``;
-    ``uncounted_as_timed`` says why it counted nothing at ``size`` alone.
+    ``uncounted_as_timed`` says why it counted nothing at ``size`` only.
     """
 
     name: str
@@ -120,13 +120,13 @@ class SampleRows:
         return next((row for row in self.rows if row.build == build and not row.void), None)
 
     def speedup(self, build: str, over: str = BuildName.PLAIN) -> float | None:
-        """The time of ``over`` divided by that of ``build`` (medians); on the emulator, of warp instructions."""
+        """The time of ``over`` divided by that of ``build`` (medians), or on the emulator the warp instructions."""
         ours, theirs = _cost(self.row(build)), _cost(self.row(over))
         return theirs / ours if ours and theirs else None
 
     @property
     def speedups(self) -> dict[str, float | None]:
-        """`speedup` over plain nvcc by build."""
+        """The `speedup` over plain nvcc, by build."""
         return {row.build: self.speedup(row.build) for row in self.rows}
 
 

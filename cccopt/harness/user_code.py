@@ -1,6 +1,6 @@
 """A user's ``workload.py`` as a module whose failures are diagnostics with its file and line, never tracebacks.
 
-What it raises and what it returns is judged here, once, at the border: the runners take results as they are.
+What it raises and returns is checked here, once, at the boundary: the runners take results as they are.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cccopt.text import Place, Position, SourceText
 
 _HELP = "see the functions of `cccopt.harness.workload.Workload`"
 _Form: TypeAlias = "tuple[Callable[[Any], bool], str]"
-"""What a value is to be: a test, and words for it."""
+"""What a value must be: a test, and a description."""
 _MAPPING: _Form = (lambda value: isinstance(value, Mapping), "a mapping from names")
 _NAMES: _Form = (
     lambda value: isinstance(value, (tuple, list)) and all(isinstance(name, str) for name in value),
@@ -36,7 +36,7 @@ _RETURNED: Mapping[str, _Form] = {
     "least_bytes": (lambda value: isinstance(value, (int, np.integer)), "a number of bytes"),
     "spmv": (lambda value: isinstance(value, tuple), "a tuple"),
 }
-"""What the functions of a workload return; `_LAUNCHING` yield launches."""
+"""What the functions of a workload return; those in `_LAUNCHING` yield launches."""
 _LAUNCHING = ("launches", "launches_of", "setup")
 _CONSTANTS = ("SIZES", "INPUTS", "FORMS", "RESULTS", "SCRATCH")
 """Tuples of names."""
@@ -44,8 +44,8 @@ _VALUES = (np.ndarray, np.generic, int, float)
 
 
 class Guarded:
-    """A workload's module, whose functions raise `CccError` (CCC090) for what they raise, and for what they give in
-    place of what they should.
+    """A workload's module. Its functions raise `CccError` (CCC090) for what the user's functions raise, and if these
+    return something of the wrong kind.
     """
 
     def __init__(self, module: ModuleType, path: Path) -> None:
@@ -58,7 +58,7 @@ class Guarded:
         return (lambda *given: self._called(name, value, given)) if name in _RETURNED else value
 
     def require(self, parts: Sequence[str]) -> None:
-        """Raise `CccError` (CCC090) where one of ``parts`` is missing or cannot be what it should."""
+        """Raise `CccError` (CCC090) if one of ``parts`` is missing or is not of the right kind."""
         missing = [part for part in parts if not hasattr(self._module, part)]
         if missing:
             raise self._wrong(f"it does not define {', '.join(f'`{part}`' for part in missing)}", 1)
@@ -105,7 +105,7 @@ class Guarded:
             yield launch
 
     def _line(self, name: str) -> int:
-        """Where the file defines ``name``, or its first line."""
+        """The line at which the file defines ``name``, or else its first line."""
         defined = re.compile(rf"(def |class )?{name}\b")
         lines = read_text(self._path).splitlines()
         return next((number for number, line in enumerate(lines, 1) if defined.match(line)), 1)
@@ -116,8 +116,8 @@ class Guarded:
 
 
 def load_module(path: Path) -> Guarded:
-    """The module in the file ``path``. Raises `CccError`: CCC090 for what it raises, CCC086 where it cannot be read."""
-    # Workloads of two sets may bear one name.
+    """The module in the file ``path``. Raises `CccError`: CCC090 for what it raises, CCC086 if it cannot be read."""
+    # Workloads of different sets may have the same name.
     name = f"cccopt_workload_{path.parent.parent.name}_{path.parent.name}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -189,7 +189,7 @@ def _named(value: Any) -> str:
 
 
 def _no_launch(launch: Any) -> str:
-    """What was given instead of a launch, or is wrong with it; empty where all is well."""
+    """What was given instead of a launch, or what is wrong with the launch; empty if nothing is."""
     if not hasattr(launch, "_fields") or not hasattr(launch, "timed"):
         return f"{_named(launch)}, not a `Launch`"
     if not isinstance(launch.kernel, str):

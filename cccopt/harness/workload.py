@@ -1,13 +1,17 @@
 """What a workload is: inputs, launches, a reference and a meaning of "same", once for every machine.
 
-A sample's ``workload.py`` is a module with the functions of `Workload` and, where it needs them, a function
-``setup(state)`` (launches that fill inputs, like `Workload.launches`; run once, by the plain build, never
-timed), ``RESULTS``, the names of the arrays that the launches write (all of them where it is missing), and ``SCRATCH``,
-those of arrays that they write too, but that are not checked when they are large, at size `FULL`. Where a source holds
-kernels that only some of its builds have, ``launches_of(state, build)`` replaces ``launches``; with
-``FULL_REFERENCE = True`` the reference is asked at size `FULL`, too.
-The emulator and the GPU both run it, so a before/after comparison means the same inputs and the same
-launches. DESIGN chapter 8.
+A sample's ``workload.py`` is a module with the functions of `Workload`. It may also have:
+
+* ``setup(state)``: launches that fill inputs, like `Workload.launches`. The plain build runs them once; they are never
+  timed.
+* ``RESULTS``: the names of the arrays that the launches write. If it is missing, these are all arrays but the scratch.
+* ``SCRATCH``: the names of further arrays that they write, which are not checked at size `FULL`, where they are large.
+* ``launches_of(state, build)``: replaces ``launches`` if the source has kernels that only some of its builds have.
+* ``FULL_REFERENCE = True``: the reference is used at size `FULL` as well.
+* ``LAUNCHES_VARY = True``: launches may differ from run to run, so only whole runs have times.
+
+The emulator and the GPU both run it, so a before/after comparison means the same inputs and the same launches. DESIGN
+chapter 8.
 """
 
 from __future__ import annotations
@@ -49,11 +53,11 @@ class Zeros:
 class Launch(NamedTuple):
     """One kernel launch.
 
-    ``arguments`` are numpy arrays of the state (device buffers, updated in place) and numbers, as numpy
-    scalars of the parameters' types where a GPU is to run it. ``host`` names the arrays of the state that the
-    generator changes before this launch or reads after it: a GPU copies only those between launches.
-    ``label`` tells launches of one kernel apart in a table. One that is not ``timed`` (a reset, a kernel that
-    counts what is wrong) is run by the plain build and is no part of any measurement.
+    ``arguments`` are numpy arrays of the state (device buffers, updated in place) and numbers; if a GPU is to run the
+    launch, these are numpy scalars of the parameters' types. ``host`` names the arrays of the state that the generator
+    changes before this launch or reads after it: a GPU copies only those between launches. ``label`` distinguishes
+    launches of one kernel in a table. A launch that is not ``timed`` (a reset, a kernel that counts what is wrong) is
+    run by the plain build and is not part of any measurement.
     """
 
     kernel: str
@@ -68,8 +72,8 @@ class Launch(NamedTuple):
 class Workload(Protocol):
     """The functions that every ``workload.py`` has, and the sizes that they know.
 
-    ``state`` holds the inputs, arrays in place of `Zeros`. Arrays in ``RESULTS`` and ``SCRATCH`` belong to one run and
-    begin as ``setup`` left them; all others are read-only, and the builds share them.
+    ``state`` holds the inputs, with arrays in place of `Zeros`. Arrays in ``RESULTS`` and ``SCRATCH`` belong to one run
+    and begin as ``setup`` left them; all others are read-only, and the builds share them.
     """
 
     SIZES: tuple[str, ...]
@@ -78,12 +82,12 @@ class Workload(Protocol):
         """The named arrays and numbers of one run, the same for the same ``size`` and ``seed``."""
 
     def launches(self, state: State) -> Generator[Launch, None, None]:
-        """The launches in order. What a launch wrote may be read (see `Launch.host`) once it is resumed."""
+        """The launches in order. Once the generator is resumed, it may read what a launch wrote (see `Launch.host`)."""
 
     def reference(self, inputs: Mapping[str, Any]) -> Mapping[str, Array]:
-        """What the arrays must hold in the end, by numpy alone; ``inputs`` is the state after ``setup``.
+        """What the arrays must hold in the end, computed only with numpy; ``inputs`` is the state after ``setup``.
 
-        At size `FULL` it is not called: there the results of the plain build are what is expected.
+        It is not called at size `FULL`: there, the results of the plain build are expected.
         """
 
     def check(self, result: Mapping[str, Any], expected: Mapping[str, Array]) -> str:
@@ -104,11 +108,11 @@ class Sample:
     plain: str = BuildName.PLAIN
 
     def instance(self, size: str, seed: int) -> Instance:
-        """The workload on its inputs for ``size`` and ``seed``. Raises `CccError` as `inputs`."""
+        """The workload on its inputs for ``size`` and ``seed``. Raises `CccError` as `inputs` does."""
         return Instance(self, self.inputs(size, seed), size)
 
     def inputs(self, size: str, seed: int) -> Inputs:
-        """The workload's inputs; an unknown size is a `CccError` (CCC091) that lists the known ones."""
+        """The workload's inputs. Raises `CccError` (CCC091), which lists the known sizes, for an unknown size."""
         if size not in self.workload.SIZES:
             raise CccError(
                 error(
@@ -120,7 +124,7 @@ class Sample:
         return self.workload.inputs(size, seed)
 
     def setup(self, state: State) -> Generator[Launch, None, None]:
-        """The launches that fill inputs; none where the workload has no ``setup``."""
+        """The launches that fill inputs; none if the workload has no ``setup``."""
         launches = getattr(self.workload, "setup", None)
         if launches is not None:
             yield from launches(state)
@@ -131,8 +135,8 @@ class Sample:
         return self.workload.launches(state) if of_build is None else of_build(state, build)
 
     def results(self, state: Mapping[str, Any], size: str) -> tuple[str, ...]:
-        """The names of the arrays that are looked at after a run, at `FULL` without scratch. One that is no array of
-        the state is a `CccError`.
+        """The names of the arrays that are looked at after a run, at `FULL` without scratch. Raises `CccError` for a
+        name that is not an array of the state.
         """
         scratch = self._named(state, "SCRATCH", ())
         named = self._named(state, "RESULTS", [name for name in arrays(state) if name not in scratch])
@@ -167,7 +171,7 @@ class Instance:
 
     @property
     def has_reference(self) -> bool:
-        """Whether `Workload.reference` says what is right, and not the plain build."""
+        """Whether `Workload.reference` says what is right, rather than the plain build."""
         return self.size != FULL or getattr(self.sample.workload, "FULL_REFERENCE", False)
 
     def results(self, state: Mapping[str, Any]) -> tuple[str, ...]:
@@ -175,7 +179,7 @@ class Instance:
         return self.sample.results(state, self.size)
 
     def wrong(self, state: State, expected: Mapping[str, Array] | None) -> str:
-        """What is wrong with the state that a run left; without anything to hold it against, that."""
+        """What is wrong with the state that a run left, or a sentence saying that nothing is there to compare with."""
         if expected is None:
             return "the plain build failed, so there are no reference results"
         made_here = {name for name, value in self.inputs.items() if not isinstance(value, Zeros)}
@@ -229,17 +233,17 @@ def _shelf(among: str) -> Path:
 def load(name: str) -> Sample:
     """The workload ``name``: one that comes with cccopt, or a folder with ``workload.py`` and its source.
 
-    The source is the ``.cu`` file with the folder's name. Raises `CccError` (CCC090) where there is no
-    such workload, where its file raises something, and where it lacks one of the functions; these raise it, too, for
-    what goes wrong in them.
+    The source is the ``.cu`` file with the folder's name. Raises `CccError` (CCC090) if there is no such workload, if
+    its file raises something, or if it lacks one of the functions. The functions raise it as well if something goes
+    wrong in them.
     """
     source, module = find(name)
     return Sample(source.stem, source, cast(Workload, module))
 
 
 def find(name: str, among: str = SAMPLES, parts: Sequence[str] = PARTS) -> tuple[Path, Guarded]:
-    """The source and the ``workload.py`` of ``name``, one of `names` or a folder. Raises `CccError` as `load`, where it
-    lacks one of ``parts``, too.
+    """The source and the ``workload.py`` of ``name``, one of `names` or a folder. Raises `CccError` as `load` does, and
+    if it lacks one of ``parts``.
     """
     folder = _shelf(among) / name
     if not (folder / "workload.py").is_file():

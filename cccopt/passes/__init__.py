@@ -1,1 +1,1 @@
-"""The pipeline: one transformation a module, and the list of all."""
+"""The pipeline: one module per transformation, and the list of all."""

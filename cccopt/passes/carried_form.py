@@ -1,6 +1,6 @@
-"""Rewrites one marked loop in the carried form, where a path alone cannot be deferred (`cccopt.ccc.legality.carrying`).
+"""Rewrites one marked loop in the carried form, if a path alone cannot be deferred (`cccopt.ccc.legality.carrying`).
 
-Safety: ASSUMES independent iterations (the pragma's word); order inside an iteration is kept.
+Safety: ASSUMES independent iterations, as the pragma says; order inside an iteration is kept.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from cccopt.passes.refused import with_next
 UNMEASURED = (
     "no profile tells how often lanes take its paths, and without one this form may lose more than it gains"
 )
-"""Why `auto` leaves a loop as it is that could be rewritten in this form alone."""
+"""Why `auto` leaves a loop as it is if it could be rewritten only in this form."""
 
 
 def all_or_none(path: Path) -> str:
-    """Why `auto` leaves a loop as it is of whose paths this one gains nothing."""
+    """Why `auto` leaves a loop as it is if this one of its paths gains nothing."""
     annotation = path.annotation
     where = "" if annotation.place is None else f" at line {annotation.place.position.line}"
     return (
@@ -46,8 +46,8 @@ def all_or_none(path: Path) -> str:
 def carried(
     analysis: RegionAnalysis, cause: Refusal | None, stacks: StackOptions
 ) -> tuple[CarriedRegion, CarriedPlan]:
-    """The region in the carried form, and its plan. Where that is not legal either, raises the Refusal ``cause``, with
-    the reason of the second; that one alone without ``cause``.
+    """The region in the carried form, and its plan. If this form is not legal either, raises the Refusal ``cause`` with
+    the second reason added; without ``cause``, the second Refusal.
     """
     try:
         region = carried_region(analysis)
@@ -84,7 +84,7 @@ def remarks(region: Region, cause: Refusal | None) -> tuple[Diagnostic, ...]:
 def reports(
     view: View, plan: CarriedPlan, graph: Graph, loop: RegionReport, costs: tuple[Cost, ...]
 ) -> tuple[RegionReport, ...]:
-    """What became of the loop, whose report so far is ``loop``, and of its points, which cost ``costs``."""
+    """What became of the loop, whose report so far is ``loop``, and of its points with their ``costs``."""
     region = plan.region
     labels = labels_of(graph, ("original", "whole"), str(region.annotation.region))
     assert len(labels) == 2, "the rewritten function lost one version of its loop"

@@ -1,4 +1,4 @@
-"""What must hold of a module before the first pass: a fault of the input is reported as one, where it is."""
+"""The checks of a module before the first pass: faults of the input are reported as such, with their place."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from cccopt.text import SourceText
 
 
 def check_input(module: Module, source: SourceText) -> frozenset[str]:
-    """Verify ``module``, which was parsed from ``source``; the names of functions that it calls and need not declare.
+    """Verify ``module``, which was parsed from ``source``; return the functions that it calls and need not declare.
 
-    Such calls (``call (%r1), _optix_get_launch_index_x, ();``) are resolved by what loads the module. Functions without
-    annotations may hold them: they are not changed. Raises `PtxError` (CCC005 to CCC009).
+    Such calls (``call (%r1), _optix_get_launch_index_x, ();``) are resolved when the module is loaded. Only functions
+    without annotations may contain them: those are not changed. Raises `PtxError` (CCC005 to CCC009).
     """
     marked = {f.name for f in module.functions() if any(map(is_annotation, f.body or ()))}
     unmarked = {f.name for f in module.functions()} - marked
@@ -34,7 +34,7 @@ def _callees(module: Module, names: Container[str]) -> frozenset[str]:
 
 
 def _with_bodies(module: Module, names: Iterable[str]) -> Module:
-    """``module`` with the bodies of the functions ``names`` alone."""
+    """``module`` with only the bodies of the functions ``names``."""
     return Module(
         tuple(
             replace(item, body=None) if isinstance(item, Function) and item.name not in names else item

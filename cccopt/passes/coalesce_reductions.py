@@ -1,16 +1,16 @@
-"""The registers of a reduction become one register, so that a path begins and ends with the one that the loop keeps.
+"""The registers of a reduction are merged into one, so that paths begin and end with the one that the loop keeps.
 
         add.s32 %r39, %r14, %r40;               add.s32 %r40, %r14, %r40;
         @%p5 bra J;                             @%p5 bra J;
         add.s32 %r39, %r35, %r39;       ->      add.s32 %r40, %r35, %r40;       the path
     J:  add.s32 %r40, %r39, -5;             J:  add.s32 %r40, %r40, -5;
 
-nvcc writes each update of a variable to a register of its own where no phi joins them. A task's part of a reduction
-(`cccopt.ccc.plan.partials`) lives in one register, so all values must be in that one wherever a path begins or ends.
+nvcc writes each update of a variable to a register of its own unless a phi joins them. A task's part of a reduction
+(`cccopt.ccc.plan.partials`) lives in one register, so all values must be in it wherever a path begins or ends.
 
-Two registers interfere if one is written, not by a copy of the other, while the other is live. Those of one reduction
-and one type that do not interfere are merged, the registers that are live where paths begin and end first. What
-interferes keeps its name; `cccopt.ccc.legality.sunk_code` refuses it where that matters.
+Two registers interfere if one is written while the other is live, except by a copy of the other. Registers of the same
+reduction and type that do not interfere are merged, first those that are live where paths begin and end. Interfering
+registers keep their names; `cccopt.ccc.legality.sunk_code` refuses them if that matters.
 
 Safety: EXACT. G. Chaitin, "Register allocation & spilling via graph coloring", SIGPLAN 1982.
 """
@@ -54,7 +54,7 @@ def _coalesced(module: Module, function: Function, options: Options) -> Function
 
 
 def _merged(view: View, webs: Iterable[tuple[Region, Reduction]]) -> Mapping[str, Register]:
-    """For each register that is replaced by another one, that one."""
+    """For each register that is replaced, its replacement."""
     found = [(region, made.register, {name for _, name in made.values}) for region, made in webs]
     names = frozenset(name for _, _, web in found for name in web)
     clashes = _interferences(view, names)
@@ -72,7 +72,7 @@ def _merged(view: View, webs: Iterable[tuple[Region, Reduction]]) -> Mapping[str
 
 
 def _by_need(view: View, region: Region, names: Collection[str]) -> list[str]:
-    """The names, those first that are live where a path begins or ends."""
+    """The names, first those that are live where a path begins or ends."""
     places = {view.block_of_name[place] for path in region.all_paths() for place in (path.begin, path.end)}
     live = frozenset[str]().union(*(view.liveness.live_in[block] for block in places))
     return sorted(names, key=lambda name: (name not in live, name))

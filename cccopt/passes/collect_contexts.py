@@ -1,7 +1,8 @@
-"""The pass that rewrites each marked loop of each function, inner ones first (`cccopt.ccc.codegen.rewrite` does one).
+"""The pass that rewrites each marked loop of each function, inner ones first (each by `cccopt.ccc.codegen.rewrite`).
 
-Safety: ASSUMES independent iterations (the pragma's word). Under `auto` it declines what is not expected to pay
-(`cccopt.ccc.profitability.decision`): a path is then left in its loop, and a loop without paths is left as it was.
+Safety: ASSUMES independent iterations, as the pragma says. Under `auto` it declines what is not expected to pay
+(`cccopt.ccc.profitability.decision`): a declined path stays in its loop, and a loop without other paths stays as it
+was.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ _Rewritten = tuple[Function, tuple[Diagnostic, ...], tuple[RegionReport, ...]]
 
 
 def run(module: Module, options: Options) -> PassResult:
-    """Rewrite all marked regions of ``module``. Functions with refused regions are left (`cccopt.passes.refused`)."""
+    """Rewrite all marked regions of ``module``. Functions with refused regions stay as they were
+    (`cccopt.passes.refused`).
+    """
     items: list[Item] = []
     remarks: list[Diagnostic] = []
     reports: list[RegionReport] = []
@@ -75,7 +78,7 @@ def run(module: Module, options: Options) -> PassResult:
         items.append(item)
     if options.profile is not None and options.mode != Mode.OFF and views:
         remarks += misfits(options.profile, views)
-    # Where something is rewritten, the markers of what is not go as well: nothing finds work here a second time.
+    # If anything is rewritten, all other markers go too, so that no pass finds work here a second time.
     made_module = module
     if any(map(_is_rewritten, reports)):
         made_module = Module(tuple(without_annotations(i) if isinstance(i, Function) else i for i in items))
@@ -84,7 +87,7 @@ def run(module: Module, options: Options) -> PassResult:
     try:
         check_pools(pools, next(reversed(pools.values()), None))
     except Refusal:
-        # Each loop alone had room: without global memory, another form may do for some.
+        # Each loop by itself had room: without global memory, another form may fit some of them.
         if options.stacks is not StackMemory.AUTO:
             raise
         return run(module, replace(options, stacks=StackMemory.SHARED))
@@ -92,7 +95,7 @@ def run(module: Module, options: Options) -> PassResult:
 
 
 def _check_kernels(module: Module, reports: Sequence[RegionReport]) -> None:
-    """A kernel holds the stacks of all functions that it may call, besides its own."""
+    """Raise Refusal if a kernel's own stacks and those of all functions that it may call do not fit."""
     rewritten = {report.kernel: report for report in reversed(reports) if report.shared_bytes}
     for function in module.functions():
         stacks = called(module, [function.name]) & rewritten.keys() - {function.name}
@@ -103,8 +106,8 @@ def _check_kernels(module: Module, reports: Sequence[RegionReport]) -> None:
 
 
 def _function(module: Module, function: Function, options: Options, in_loops: frozenset[int]) -> _Rewritten:
-    """The function with its regions rewritten. Raises Refusal, or without ``keep_going`` goes on with the next region:
-    what is said then holds an error for each one that is refused.
+    """The function with its regions rewritten. With ``keep_going`` raises Refusal; without it, goes on with the next
+    region and returns an error for each refused one.
     """
     remarks: list[Diagnostic] = []
     reports: list[RegionReport] = []
@@ -130,7 +133,7 @@ def _function(module: Module, function: Function, options: Options, in_loops: fr
             function = without_annotations(function, gone)
         reports += made
         remarks += said
-        # A region is done: its markers are gone, and the rest is found anew in the new body.
+        # The region is done and its markers are gone; the others are found anew in the new body.
         if not any(is_annotation(s) for s in function.body or ()):
             break
     if not any(map(_is_rewritten, reports)):
@@ -143,7 +146,7 @@ def _is_rewritten(report: RegionReport) -> bool:
 
 
 def _region(function: Function, view: View, region: Region, options: Options) -> _Rewritten:
-    """The function with ``region`` rewritten, or with nothing but its markers gone where that would not pay."""
+    """The function with ``region`` rewritten, or with only its markers removed if that would not pay."""
     if region.annotation.alone:
         return in_lane_form.alone(view, region)
     analysis = RegionAnalysis(view, region, options.expand)
@@ -186,8 +189,8 @@ def _region(function: Function, view: View, region: Region, options: Options) ->
 def _whole_iterations(
     analysis: RegionAnalysis, function: Function, options: Options, cause: Refusal
 ) -> _Rewritten:
-    """The function with a region of which, because of ``cause``, no path can be deferred alone: rests of iterations
-    move to other lanes, or lanes wait, whichever is expected to be faster.
+    """The function with a region whose paths, because of ``cause``, cannot be deferred alone: rests of iterations move
+    to other lanes, or lanes wait, whichever is expected to be faster.
     """
     view, region = analysis.view, analysis.region
     modes = {point.annotation.mode or region.annotation.mode or options.mode for point in region.points}
@@ -209,7 +212,7 @@ def _whole_iterations(
     waiting = in_lane_form.rewritten(view, region, function, options, cause, chosen, by_cost=True)
     if in_lane_form.is_idle(chosen):
         return done if cost.gain >= SAFE_GAIN else waiting
-    # By cost it may be the better form, and yet `auto` may not be sure that it gains.
+    # The in-lane form may be better by cost, and yet `auto` may not be sure that it gains.
     return done if _is_rewritten(done[2][0]) and not _is_rewritten(waiting[2][0]) else waiting
 
 
@@ -250,15 +253,15 @@ def _carried(
 
 
 def _function_of(view: View, region: Region, graph: Graph) -> Function:
-    """The function with another body, launched with the blocks that its stacks are sized for."""
+    """The function with its new body, limited to the block size that its stacks are made for."""
     body = (*view.names.declarations(), *to_body(graph, view.names))
     directives = (*view.function.directives, *block_limit(view, region))
     return replace(view.function, body=body, directives=directives)
 
 
 def _plan(analysis: RegionAnalysis, options: Options) -> Plan | None:
-    """The plan with all paths; None where their stacks do not fit and some paths may be left alone: then such as fit
-    into shared memory come before stacks in global memory.
+    """The plan with all paths; None if their stacks do not fit and some paths may be left alone: paths that fit into
+    shared memory then come before stacks in global memory.
     """
     region = analysis.region
     some = any(mode_of(region, path, options.mode) == Mode.AUTO for path in region.all_paths())
@@ -273,7 +276,7 @@ def _plan(analysis: RegionAnalysis, options: Options) -> Plan | None:
 
 
 def _shared_first(options: Options) -> StackOptions:
-    """Stacks in shared memory unless the user wants others."""
+    """Options for stacks in shared memory unless the user chose a memory."""
     if options.stacks is StackMemory.AUTO:
         return replace(options.stack_options, memory=StackMemory.SHARED)
     return options.stack_options
@@ -285,7 +288,7 @@ def _decided(analysis: RegionAnalysis, function: Function, plan: Plan | None, op
     numbers = estimate(view, region, plan, measured(view.module, function, region, options))
     if plan is None:
         paths = range(len(region.all_paths()))
-        # Plans take names, which the function that is rewritten must not be without.
+        # Plans take names: those of trial plans come from a view of their own.
         spare = view_of(view.module, function)
         alone = (RegionAnalysis(spare, pruned(region, [key]), analysis.expand) for key in paths)
         stacks = {key: _stack_bytes(one, options) for key, one in enumerate(alone)}
@@ -298,7 +301,7 @@ def _decided(analysis: RegionAnalysis, function: Function, plan: Plan | None, op
 
 
 def _stack_bytes(analysis: RegionAnalysis, options: Options) -> int:
-    """The bytes of the stacks of a region; more than a block has, if they do not fit."""
+    """The bytes of a region's stacks; more than a block has if they do not fit."""
     try:
         return make_plan(analysis, options.form, _shared_first(options)).stack_bytes
     except Refusal:
@@ -308,9 +311,9 @@ def _stack_bytes(analysis: RegionAnalysis, options: Options) -> int:
 def _smaller(
     analysis: RegionAnalysis, function: Function, decision: Decision, options: Options
 ) -> tuple[View, Plan] | None:
-    """A view and a plan of the function's region with the chosen paths alone; None where `auto` must leave it.
+    """A view and a plan of the function's region with only the chosen paths; None if `auto` must leave it.
 
-    The other paths are part of the iteration now, so that the chosen ones have to be legal beside them.
+    The other paths are part of the iteration now, so the chosen ones have to be legal beside them.
     """
     region = analysis.region
     view = view_of(analysis.view.module, function)

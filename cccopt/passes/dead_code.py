@@ -1,10 +1,10 @@
-"""Pure instructions whose results nothing reads any more are dropped from rewritten functions.
+"""Pure instructions whose results are not read any more are dropped from rewritten functions.
 
         sqrt.rn.f32 %f3, %f2;       -> (nothing)        each task computes the root from %f2, and no lane before it
 
-Collecting leaves such code in the program: what tasks compute from less than its result (`cccopt.ccc.plan.sinking`) was
-computed before the branch for them alone. ptxas drops it too; without it, counts of PTX instructions are those of
-the program that runs.
+Collecting leaves such code in the program: values that tasks now compute from fewer (`cccopt.ccc.plan.sinking`) were
+computed before the branch only for them. ptxas drops it too; without it, counts of PTX instructions are those of the
+program that runs.
 
 An instruction is dropped if the instruction table calls it pure and the registers that it writes are dead after it.
 Safety: EXACT.
@@ -38,7 +38,7 @@ def _is_added(statement: Statement) -> bool:
 
 
 def _alive(body: Body) -> Body:
-    """The body without dead code, and without what only that has read."""
+    """The body without dead code, and without code whose results only dead code reads."""
     while True:
         dead = _dead(body)
         if not dead:
@@ -53,7 +53,7 @@ def _dead(body: Body) -> set[int]:
     for block in cfg.blocks:
         if block.index not in cfg.reachable:
             continue
-        # What the rest of the block needs and kills; all else is live where it is at the block's end.
+        # What the rest of the block needs and kills; anything else is live if it is live at the block's end.
         needed: set[str] = set()
         killed: set[str] = set()
         for index in reversed(block.statements()):

@@ -1,4 +1,4 @@
-"""Flags that iterations only set become words into which they `or` what they found: reductions as any other.
+"""Flags that iterations only set become words into which they `or` what they found: reductions like any other.
 
                                                 mov.b32 %found, 0;
     H: ...                                   H: ...
@@ -10,8 +10,9 @@
        @%p2 bra H;                              or.b32 %found, %found, %r8;  @%p2 bra H;
     E: ... %rs9                              E: setp.ne.b32 %p7, %found, 0;  selp.b16 %rs9, 1, %rs9, %p7; ...
 
-Each block starts with the flag cleared, in registers of its own, so that none lives from block to block but the word.
-Where nvcc sets the variable before it is known whether it must (and puts the old value back), each iteration does.
+Each block starts with the flag cleared, in registers of its own, so that only the word lives from block to block. If
+nvcc sets the variable before it is known whether it must (and puts the old value back), each iteration starts with it
+cleared.
 
 Safety: EXACT; `cccopt.ccc.legality.flags` proves that the variable is a flag.
 """
@@ -40,7 +41,7 @@ from cccopt.ptx.isa import width
 
 
 def run(module: Module, options: Options) -> PassResult:
-    """Make the flags of all marked functions words; EXACT."""
+    """Turn the flags of all marked functions into words; EXACT."""
     return PassResult(each_marked(module, options, _with_words))
 
 
@@ -56,7 +57,7 @@ def _with_words(module: Module, function: Function, options: Options) -> Functio
 
 
 def _first_flag(view: View) -> tuple[Region, Flag] | None:
-    """A flag that a pragma names and that no instruction updates by an operator, with its loop."""
+    """A flag that a pragma names and that no instruction updates with an operator, with its loop."""
     if not any(_names_flags(a.reductions) for a in view.annotations.values()):
         return None
     try:
@@ -90,7 +91,7 @@ class _WithWord:
         self.names = names
         self.word = names.register("b32")
         self.kinds: dict[str, str] = {}
-        """Of the registers that take the place of the flag's, the type of instructions on their bits."""
+        """The type of instructions on the bits of each register that replaces one of the flag's."""
 
     def body(self) -> list[Statement]:
         view = self.view
@@ -124,7 +125,7 @@ class _WithWord:
         return self._begin(self.region.header) + 1, lasts
 
     def _begin(self, node: str) -> int:
-        """The last of the labels, and of the marker after them, with which a node begins."""
+        """The last of the labels with which a node begins, or the marker after them."""
         view = self.view
         index = view.cfg.blocks[view.block_of_name[node]].start
         while isinstance(view.body[index + 1], Label | Marker):
@@ -134,7 +135,7 @@ class _WithWord:
         return index
 
     def _own_names(self, block: BlockOfFlag) -> Mapping[str, Register]:
-        """New registers for those in which the statements of a block handle the flag."""
+        """New registers for those that hold the flag in the statements of a block."""
         written = [r.name for i in block.statements for r in isa.definitions(self._instruction(i))]
         own: dict[str, Register] = {}
         for name in sorted({*block.inputs, *written}):
@@ -154,7 +155,7 @@ class _WithWord:
         return statement
 
     def _found(self, output: Register, truth: bool) -> list[Statement]:
-        """Puts what a block has found in ``output`` into the word."""
+        """Adds what a block has found in ``output`` to the word."""
         some, bit = self.names.register("pred"), self.names.register("b32")
         return [
             self._is_set(some, output, truth),
@@ -171,7 +172,7 @@ class _WithWord:
         )
 
     def _set_where_found(self) -> list[Statement]:
-        """Sets the variable, after the loop, where an iteration did."""
+        """Sets the variable, after the loop, if an iteration did."""
         some, variable = self.names.register("pred"), Register(self.flag.register)
         kind, constant = _kind(self.view.types[variable.name]), self.flag.constant
         found = op("setp.ne.b32", some, self.word, 0)

@@ -1,7 +1,7 @@
-"""The pass that gives a kernel marked ``grid`` a loop over thread blocks, which is then its marked loop (DESIGN 5.2).
+"""The pass that gives a kernel marked ``grid`` a loop over thread blocks, which becomes its marked loop (DESIGN 5.2).
 
-The first R blocks of a launch, as many as the device runs at once, do the work of all: block b that of b, b + R, ...
-The block index is kept in three registers, a carry from one to the next; so that no division is in the loop.
+The first R blocks of a launch, as many as the device runs at once, do the work of all: block b does that of b, b + R,
+... The block index is kept in three registers, with carries from one to the next, so the loop has no division.
 
     before                              after
         mov.u32 %r1, %ctaid.x;              x, y, z = %ctaid; (z * ny + y) * nx + x >= R: ret
@@ -18,11 +18,11 @@ The block index is kept in three registers, a carry from one to the next; so tha
                                             for.end
                                             ret;
 
-What must hold: blocks do not wait for each other, nor threads of a block; they share no memory of the block; nothing
-that the kernel calls asks for the block index or ends the thread; warp-wide operations are where the whole warp
-comes, for lanes that have returned early are still there now. A kernel without a marked path of its own is not changed.
+Requirements: neither blocks nor the threads of a block wait for each other; they share no memory of the block; nothing
+that the kernel calls reads the block index or ends the thread. Warp-wide operations are where the whole warp comes,
+because lanes that returned early are still there now. A kernel without a marked path of its own is not changed.
 
-Safety: ASSUMES that the order of blocks does not matter, which the pragma says.
+Safety: ASSUMES that the order of blocks does not matter, as the pragma says.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ _INDEX = frozenset({"%ctaid", "%ctaid.x", "%ctaid.y", "%ctaid.z"})
 
 
 def run(module: Module, options: Options) -> PassResult:
-    """Give each kernel marked ``grid`` its loop. Raises Refusal, or with ``keep_going`` leaves the kernel, unmarked."""
+    """Give each kernel marked ``grid`` its loop. A refused kernel loses its markers, with an error, or a warning if
+    ``keep_going``.
+    """
     if options.mode == Mode.OFF:
         return PassResult(module)
     items: list[Item] = []
@@ -176,13 +178,13 @@ def _check(view: View, annotation: Annotation) -> None:
 
 
 def _synchronises_blocks(instruction: Instruction) -> bool:
-    """Whether an instruction waits for, or speaks to, more than its own warp."""
+    """Whether an instruction waits for or communicates with more than its own warp."""
     clusters = isa.facts(instruction).cluster or "shared::cluster" in instruction.parts
     return waits(instruction) or clusters
 
 
 def _partial_collective(view: View, others: dict[str, list[Instruction]]) -> str | None:
-    """A warp-wide operation, in the kernel or in what it calls, that not all lanes of the warp surely come to."""
+    """A warp-wide operation, in the kernel or in what it calls, to which possibly not all lanes of the warp come."""
     collective = {name for name, code in others.items() if any(_is_collective(s) for s in code)}
     wide = {name for name in others if collective & called(view.module, [name])} if collective else set()
 
@@ -192,7 +194,7 @@ def _partial_collective(view: View, others: dict[str, list[Instruction]]) -> str
     for block in view.cfg.blocks:
         code = [s for s in (view.body[i] for i in block.statements()) if isinstance(s, Instruction)]
         found = next(filter(is_wide, code), None)
-        # Few kernels have any; which lanes come to a block takes long to tell.
+        # Few kernels have any, and it takes long to find out which lanes come to a block.
         if found is not None and view.uniformity.divergent_control(block.index):
             return found.opcode if _is_collective(found) else f"call {callee_of(found)}"
     return None
@@ -231,7 +233,7 @@ class _GridLoop:
         return replace(self.kernel, body=(*self.names.declarations(), *body[:first], *kept))
 
     def _inside(self, statement: Statement) -> Statement:
-        """A statement of the body: the current block's index for the launched one's, and no way out but the latch."""
+        """A statement of the body, with the current block's index for the launched one's, and no exit but the latch."""
         if not isinstance(statement, Instruction):
             return statement
         if isa.facts(statement).control in (Control.RETURN, Control.EXIT):
@@ -240,7 +242,7 @@ class _GridLoop:
         return isa.rename(statement, current, {})
 
     def _enter(self) -> Body:
-        """From the kernel's entry to the head of the loop."""
+        """The code from the kernel's entry to the head of the loop."""
         (x, y, z), (nx, ny, _) = self.index.values(), self.extent.values()
         plane, beyond = self.names.register("b32"), Guard(self.names.register("pred"))
         wide, linear = self.names.register("b64"), self.names.register("b64")
@@ -281,7 +283,7 @@ class _GridLoop:
         if threads is not None:
             fitting = max(min(device.threads // threads, device.blocks), 1)
             return [op("mov.u32", resident, device.processors * fitting)], resident
-        # Only the launch tells the size of its blocks.
+        # Only the launch determines the size of its blocks.
         size, extent = self.names.register("b32"), self.names.register("b32")
         code = [op("mov.u32", size, SpecialRegister("%ntid.x"))]
         for axis in "yz":
@@ -299,14 +301,14 @@ class _GridLoop:
         return code, resident
 
     def _threads(self) -> int | None:
-        """The threads of a block, where the kernel or its pragma tells them."""
+        """The number of threads of a block, if the kernel or its pragma says it."""
         for directive in self.kernel.directives:
             if directive.name in (".reqntid", ".maxntid"):
                 return math.prod(int(size) for size in directive.arguments)
         return None if self.annotation.block is None else math.prod(self.annotation.block)
 
     def _begin(self) -> Marker:
-        """The marker of the loop, which says what the pragma said."""
+        """The marker that begins the loop, with what the pragma said."""
         found = (s for s in self.kernel.body or () if isinstance(s, Marker) and s.event == "grid.begin")
         said = {**dict(next(found).attributes), "kind": "grid"}
         # The file comes last: its name may hold blanks.
@@ -314,7 +316,7 @@ class _GridLoop:
         return Marker("for.begin", self.annotation.region, tuple(attributes))
 
     def _go_on(self) -> Body:
-        """From the end of the body to the next block's, or out."""
+        """The code from the end of the body to the next block's, or out of the loop."""
         carry = self.names.register("pred")
         more = Guard(self.names.register("pred"))
         code: list[Instruction] = [op("add.u32", r, r, self.step[axis]) for axis, r in self.index.items()]
@@ -337,7 +339,7 @@ class _GridLoop:
         )
 
     def _ours(self, code: list[Instruction]) -> Body:
-        """Code that the program did not have, for counters to tell apart."""
+        """Code that the program did not have, marked so that counters can distinguish it."""
         region = self.annotation.region
         return (Marker("overhead.begin", region), *code, Marker("overhead.end", region))
 

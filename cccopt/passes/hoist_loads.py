@@ -7,25 +7,25 @@
         sqrt.rn.f32 %f2, %f1;                   // ccc if.begin 2
         ld.global.u32 %r6, [%rd6];              sqrt.rn.f32 %f2, %f1;
 
-The lanes of a warp read elements beside one another, those that run its tasks need not: F. Khorasani 2016, 4.1.3 and
-figure 4.9. What is moved before the marker is run by the lane itself, before it votes; the context of the path
-is chosen from what is live after it.
+The lanes of a warp read adjacent elements, those that run its tasks may not: F. Khorasani 2016, 4.1.3 and figure 4.9.
+Code moved before the marker is run by the lane itself, before it votes; the context of the path is chosen from what is
+live after the marker.
 
-Loads are moved whose address has the access' own size as its stride over the lanes, with the pure instructions that
-they need. They and all that they pass are straight code of the path's first block: no store, atomic, barrier, call,
-volatile or ordered access, and no other marker. A lane that takes the path then loads in each iteration what a full
-warp would have loaded at once, and the value takes room on the stack. So loads move only
+Loads whose address has the size of the access as its stride across lanes are moved, with the pure instructions that
+they need. They and all that they pass are straight-line code of the path's first block: no store, atomic, barrier,
+call, volatile or ordered access, and no other marker. A lane that takes the path then loads in each iteration what a
+full warp would have loaded at once, and the value takes room on the stack. So loads move only
 
-* where the context does not grow: the value waits instead of its address or index,
-* or where it grows by no more than `MOST_GROWTH` bytes, and what is loaded by one address register takes no more than
-  those (`row[v]` and `row[v + 1]` are one access to memory, and two words on the stack);
+* if the context does not grow: the value waits instead of its address or index,
+* or if it grows by at most `MOST_GROWTH` bytes, and what is loaded with one address register takes no more than
+  that (`row[v]` and `row[v + 1]` are one access to memory, and two words on the stack).
 
-all such loads if that holds for them together, else one address register after the other, the first `MOST_TRIED` of
-them. ``hoist`` asks for all loads, whatever their addresses and the context; ``nohoist`` forbids it; loops of tasks
-keep theirs.
+All such loads move if that holds for them together; else address registers are tried one by one, the first `MOST_TRIED`
+of them. ``hoist`` moves all loads, whatever their addresses and the context, ``nohoist`` none; loops of tasks keep
+theirs.
 
-Safety: EXACT. Declines without a remark. Where ``hoist`` forces a move after which collect-contexts can no longer
-rewrite the path, the path is not rewritten.
+Safety: EXACT. Declines without a remark. If ``hoist`` forces a move after which collect-contexts can no longer rewrite
+the path, the path is not rewritten.
 """
 
 from __future__ import annotations
@@ -50,17 +50,15 @@ from cccopt.ptx.ir import Address, Function, Instruction, Item, Location, Marker
 from cccopt.ptx.isa import Control, Memory
 
 MOST_GROWTH = 4
-"""Bytes by which a context may grow for loads that move: one word, as in figure 4.9."""
+"""The bytes by which a context may grow for loads that move: one word, as in figure 4.9."""
 
 MOST_TRIED = 16
-"""Address registers of a head whose loads are tried one by one: a trial looks at the whole function again."""
+"""The most address registers of a head that are tried one by one: each trial analyzes the whole function again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The statements after a path's begin marker, the ``position``-th of its function, among which ``loads`` may
-    move.
-    """
+    """The statements after a path's begin marker, the ``position``-th of its function; of these, ``loads`` may move."""
 
     position: int
     marker: Marker
@@ -72,7 +70,7 @@ Moves = tuple[tuple[Head, tuple[int, ...]], ...]
 """Heads of one marked loop, and the loads of each that move."""
 
 Contexts = Mapping[int, int]
-"""The bytes of context of paths, by the position of their heads; one that cannot be collected is not in it."""
+"""The context bytes of paths, by the position of their heads; paths that cannot be collected are not in it."""
 
 Trials = Generator[Moves, Contexts | None, Moves]
 
@@ -113,8 +111,8 @@ def _hoisted(module: Module, function: Function, options: Options) -> Function:
 
 
 def _tried(module: Module, function: Function, options: Options, trials: Sequence[Trials]) -> Function:
-    """The function with the moves that trials end with. Marked loops have nothing to do with each other, so that one
-    view of the function serves a trial of each.
+    """The function with the moves that the trials end with. Marked loops are independent of each other, so one view of
+    the function serves a trial of each.
     """
     going = dict(enumerate(trials))
     moves: dict[int, Moves] = {}
@@ -141,9 +139,9 @@ def _is_coalesced(strides: LaneStrides, statement: int) -> bool:
 
 
 def _trials(heads: Sequence[tuple[Head, bool]]) -> Trials:
-    """Which loads of a loop's paths move: of each head as many as its context has room for, or all where that is asked.
+    """Which loads of a loop's paths move: from each head as many as its context has room for, or all with ``hoist``.
 
-    Yields moves of which it has to know the contexts, and returns those to make.
+    Yields moves whose contexts it has to know, and returns those to make.
     """
     kept: Moves = ()
     contexts: Contexts | None = None
@@ -183,7 +181,7 @@ def _fits(head: Head, groups: Sequence[tuple[int, ...]], before: int, contexts: 
 
 
 def _by_address(head: Head) -> tuple[tuple[int, ...], ...]:
-    """The head's loads by the operand that their addresses are made of, each in order."""
+    """The head's loads grouped by the base of their addresses, each group in order."""
     found: dict[object, list[int]] = {}
     for position in head.loads:
         statement = head.window[position]
@@ -206,7 +204,7 @@ def _paths(view: View) -> dict[int, tuple[Region, Path]]:
 
 
 def _contexts(module: Module, function: Function, options: Options, positions: Collection[int]) -> Contexts:
-    """The contexts of the paths in the loops of those with the function's ``positions``-th markers."""
+    """The contexts of all paths in the loops that contain the paths with the function's ``positions``-th markers."""
     view = view_of(module, function)
     try:
         paths = _paths(view)
@@ -260,7 +258,7 @@ def _may_pass(statement: Statement) -> bool:
 
 
 def _is_load(statement: Statement) -> bool:
-    """Whether it is a load of which a task can have the value; parameters are rebuilt anyway."""
+    """Whether it is a load whose value a task can receive; parameters are rebuilt anyway."""
     if not isinstance(statement, Instruction):
         return False
     facts = isa.facts(statement)
@@ -268,8 +266,8 @@ def _is_load(statement: Statement) -> bool:
 
 
 def _needed(window: Sequence[Statement], loads: Sequence[int], others: Collection[int]) -> list[int] | None:
-    """The positions in ``window`` of ``loads`` and of all that must move along with them, in order; None if that is a
-    load that is not among ``others``.
+    """The positions in ``window`` of ``loads`` and of all that must move along with them, in order; None if these
+    include a load that is not among ``others``.
     """
     found = set(loads)
     read: set[str] = set()
@@ -317,7 +315,7 @@ def _moved(function: Function, head: Head, loads: Sequence[int]) -> Function:
         elif position in positions:
             last = next((s for s in reversed(before) if isinstance(s, Location)), where)
             before += [statement] if current is None or current == last else [current, statement]
-    # A `.loc` holds until the next one: the path's begins again with its own.
+    # A `.loc` holds until the next one, so the path begins again with its own.
     again = [where] if where is not None and any(isinstance(s, Location) for s in before) else []
     stop = index + 1 + len(head.window)
     return replace(function, body=(*body[:index], *before, *again, marker, *after, *body[stop:]))

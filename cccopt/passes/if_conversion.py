@@ -6,13 +6,12 @@
     T:  add.f32   %f2, %f1, %f1;            selp.b32  %f2, %f4, %f3, %p1;
     J:
 
-A value with one definition is one that tasks can compute again, or for themselves alone (`cccopt.ccc.plan.compression`,
-`cccopt.ccc.plan.sinking`); after a branch it has two. The special cases of `atan2f` and its like are such branches.
+Tasks can compute a value with one definition again, or only for themselves (`cccopt.ccc.plan.compression`,
+`cccopt.ccc.plan.sinking`); after a branch it has two. The special cases of functions like `atan2f` are such branches.
 
-The branches that are converted are in a marked loop's iteration, outside of its paths and before one of them. Arms are
-straight code of one block each, pure instructions on registers, `MOST_SLOTS` together with the selects; inner branches
-go first.
-PTX arithmetic does not trap, so that what the other lanes would not have run is harmless.
+The branches that are converted are in a marked loop's iteration, outside its paths and before one of them. Arms are
+straight-line code of pure instructions on registers, at most `MOST_SLOTS` together with the selects; inner branches are
+converted first. PTX arithmetic does not trap, so it is harmless that lanes run both arms.
 
 Safety: EXACT. J. R. Allen, K. Kennedy, C. Porterfield, J. Warren, "Conversion of control dependence to data
 dependence", POPL 1983.
@@ -49,7 +48,7 @@ from cccopt.ptx.ir import (
 )
 
 MOST_SLOTS = 24.0
-"""Issue slots of both arms and the selects; a warp whose lanes part there runs both arms anyway."""
+"""The most issue slots of both arms and the selects; a warp whose lanes diverge there runs both arms anyway."""
 
 SELECTED = (16, 32, 64)
 """The widths in bits of what ``selp`` selects."""
@@ -57,8 +56,8 @@ SELECTED = (16, 32, 64)
 
 @dataclass(frozen=True, slots=True)
 class _Arm:
-    """What a lane runs on one way from a branch to where its ways meet: the statements of the body that go, their code
-    with what it writes renamed, and the new registers by the name before.
+    """What a lane runs on one way from a branch to its join: the statements of the body that are removed, their code
+    with renamed results, and the new registers by their old names.
     """
 
     gone: frozenset[int] = frozenset()
@@ -68,8 +67,8 @@ class _Arm:
 
 @dataclass(frozen=True, slots=True)
 class _Select:
-    """A branch, the statement with the index ``statement``, that is replaced by ``code``, with the statements ``gone``
-    of its arms.
+    """A branch, the statement with index ``statement``, that is replaced by ``code``, together with the statements
+    ``gone`` of its arms.
     """
 
     statement: int
@@ -99,14 +98,14 @@ def _converted(module: Module, function: Function, options: Options) -> Function
 
 
 def _replaced(view: View, body: Body, found: Sequence[_Select]) -> Body:
-    """The body, of which the view has all statements, with the branches gone."""
+    """The body, all of whose statements are in the view, without the branches."""
     code = {id(view.body[select.statement]): select.code for select in found}
     gone = {id(view.body[i]) for select in found for i in select.gone}
     return tuple(new for old in body if id(old) not in gone for new in code.get(id(old), (old,)))
 
 
 def _selects(view: View, regions: Sequence[Region], names: Names) -> list[_Select]:
-    """Branches that can go together: each arm has one head."""
+    """Branches that can be converted together: each arm has one head."""
     sources = predecessors(view.graph.nodes)
     before = frozenset[str]().union(*(_before_paths(view, region) for region in regions))
     ends = ((name, view.graph.nodes[name].end) for name in sorted(before))
@@ -133,7 +132,7 @@ def _select(
     sources: Mapping[str, Sequence[str]],
     names: Names,
 ) -> _Select | None:
-    """Both arms of the branch that ends ``head``, and selects; None if that cannot be, or is too much."""
+    """Both arms of the branch that ends ``head``, and selects; None if that is not possible, or too much."""
     ways = [_way(view, start, sources) for start in (end.taken, end.otherwise)]
     joins = {way[1] for way in ways}
     if end.taken == end.otherwise or len(joins) > 1:
@@ -162,13 +161,13 @@ def _select(
 
 
 def _location(view: View, head: str) -> tuple[Location, ...]:
-    """The ``.loc`` in force where a node ends, which the code of the arms has changed."""
+    """The ``.loc`` in force at the end of a node, which the code of the arms has changed."""
     found = [s for s in view.graph.nodes[head].code if isinstance(s, Location)]
     return tuple(found[-1:])
 
 
 def _way(view: View, start: str, sources: Mapping[str, Sequence[str]]) -> tuple[list[str], str]:
-    """The nodes that straight lead on from ``start``, each from the one before alone, and what follows them."""
+    """The chain of nodes from ``start``, each with the one before as its only predecessor, and what follows it."""
     found: list[str] = []
     name = start
     while len(sources[name]) == 1 and name not in found:
@@ -181,7 +180,7 @@ def _way(view: View, start: str, sources: Mapping[str, Sequence[str]]) -> tuple[
 
 
 def _arm(view: View, nodes: Sequence[str], names: Names) -> _Arm | None:
-    """Pure instructions; None if there is anything else in the nodes. Their ``.loc`` are kept for what follows."""
+    """The arm, of pure instructions; None if the nodes have others. Each ``.loc`` is kept for what follows."""
     renamed: dict[str, Register] = {}
     gone: set[int] = set()
     code: list[Statement] = []
@@ -206,5 +205,5 @@ def _arm(view: View, nodes: Sequence[str], names: Names) -> _Arm | None:
 
 
 def _is_own(view: View, label: Label, block: str) -> bool:
-    """Whether the label names the block for branches alone, and not for debug information."""
+    """Whether the label names the block only for branches, and not for debug information."""
     return label.name == block or view.names.made(label.name)

@@ -1,6 +1,6 @@
-"""Rewrites one marked loop in the in-lane form, where no task may move to another lane (`cccopt.ccc.plan.in_lane`).
+"""Rewrites one marked loop in the in-lane form, in which no task moves to another lane (`cccopt.ccc.plan.in_lane`).
 
-Safety: EXACT, but for what depends on the order in which lanes run (`cccopt.ccc.legality.in_lane`).
+Safety: EXACT, except for what depends on the order in which lanes run (`cccopt.ccc.legality.in_lane`).
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from cccopt.passes.refused import with_next
 from cccopt.ptx.ir import Function
 
 LONG = 400.0
-"""Issue slots between two votes from which on tasks may move to other lanes: on an H100 lanes that wait were faster on
-24 of 33 kernels of other people's programs (docs/decisions/0023-lanes-wait-where-little-is-run.md).
+"""With at least this many issue slots between two votes, tasks may move to other lanes. On an H100, lanes that wait
+were faster on 24 of 33 kernels of other people's programs (docs/decisions/0023-lanes-wait-where-little-is-run.md).
 """
 
 MANY = 8
-"""The most points whose tasks move: stacks of more fit into no shared memory, and ptxas takes long for their code."""
+"""The most points whose tasks move: stacks of more exceed shared memory, and ptxas takes long for their code."""
 
 NAME = "in-lane form, in which lanes wait for each other,"
 
@@ -47,9 +47,10 @@ _Rewritten = tuple[Function, tuple[Diagnostic, ...], tuple[RegionReport, ...]]
 def preferred(
     view: View, region: Region, function: Function, options: Options, moved: float | None
 ) -> InLanePlan | None:
-    """The plan of a loop whose tasks may only be the rests of its iterations, if this form is legal and expected to be
-    faster: because the warp would run less than `LONG` slots between two votes, unless a profile, by which the other
-    form gains ``moved``, tells of a gain of `SAFE_GAIN` and of so much between the two forms.
+    """The plan of a loop whose tasks can only be the rests of its iterations, if this form is legal and expected to be
+    faster. It is if the warp runs less than `LONG` slots between two votes, or there are more than `MANY` points. A
+    profile, by which the other form gains ``moved``, decides instead if it predicts a gain of `SAFE_GAIN` and as much
+    between the two forms.
     """
     try:
         plan, numbers = _planned(view, region, function, options)
@@ -68,8 +69,8 @@ def preferred(
 def _planned(
     view: View, region: Region, function: Function, options: Options, *, asked: bool = False
 ) -> tuple[InLanePlan, InLaneEstimate | None]:
-    """The plan of a region: flattened where the user has ``asked`` for this form; else by cost, unless a profile tells
-    that the other one is much faster. Raises Refusal as `make_in_lane_plan`.
+    """The plan of a region: flattened if the user has ``asked`` for this form; else by cost, unless a profile shows
+    that the other one is much faster. Raises Refusal as `make_in_lane_plan` does.
     """
     plan = make_in_lane_plan(view, region, flattened=asked or None)
     numbers = _numbers(view, plan, function, options)
@@ -96,9 +97,8 @@ def rewritten(
     by_cost: bool = False,
 ) -> _Rewritten:
     """The function with a region in the in-lane form, because of ``cause`` or because the user asks for it; under
-    `auto` with nothing but its markers gone where that is not expected to pay. ``chosen`` is its plan if there is one
-    already (`preferred`); ``by_cost``: rests of iterations might move to other lanes, but are not expected to be
-    faster.
+    `auto` with only its markers removed if that is not expected to pay. ``chosen`` is its plan if there is one already
+    (`preferred`); ``by_cost``: rests of iterations could move to other lanes, but that is not expected to be faster.
     """
     plan = _legal_plan(view, region, function, options, cause) if chosen is None else chosen
     numbers = _numbers(view, plan, function, options)
@@ -113,8 +113,8 @@ def rewritten(
 
 
 def alone(view: View, region: Region) -> _Rewritten:
-    """The function with a loop in this form in which all that is marked in the source runs in place, without markers.
-    Raises Refusal where that is not legal.
+    """The function with a loop in this form in which all code that the source marks runs in place, without markers.
+    Raises Refusal if that is not legal.
     """
     check_in_lane(view, region)
     plan = make_in_lane_plan(view, region, flattened=False)
@@ -127,15 +127,15 @@ def _function_of(view: View, graph: Graph) -> Function:
 
 
 def _mode(plan: InLanePlan, annotation: Annotation, options: Options) -> Mode:
-    """``auto`` or ``always`` for one point: a clause beats the option, the point's own that of its loop."""
+    """``auto`` or ``always`` for one point: a clause overrides the option, the point's own clause that of its loop."""
     return annotation.mode or plan.region.annotation.mode or options.mode
 
 
 def _legal_plan(
     view: View, region: Region, function: Function, options: Options, cause: Refusal | None
 ) -> InLanePlan:
-    """The plan of a region, which the user has asked for without a ``cause``. Where this form is not legal either,
-    raises the Refusal ``cause``, with the reason of the last; that one alone without ``cause``.
+    """The plan of a region; without a ``cause``, the user has asked for this form. If it is not legal either, raises
+    the Refusal ``cause`` with the last reason added; without ``cause``, the last Refusal.
     """
     try:
         check_in_lane(view, region)
@@ -145,8 +145,8 @@ def _legal_plan(
 
 
 def is_idle(plan: InLanePlan) -> bool:
-    """Whether lanes wait nowhere. They begin the iterations of other loops together, which may be a gain; of a loop
-    over blocks, the lanes of a plain warp have one iteration each, and begin it together.
+    """Whether lanes wait nowhere in a loop over blocks. In other loops they begin iterations together, which may be a
+    gain; in this one, each lane of a plain warp has one iteration, and they begin it together.
     """
     inner = [point for point, _ in plan.marked()[1:]]
     return plan.region.annotation.kind == Kind.GRID and all(point in plan.in_place for point in inner)
@@ -155,7 +155,7 @@ def is_idle(plan: InLanePlan) -> bool:
 def _left(
     view: View, plan: InLanePlan, numbers: InLaneEstimate | None, function: Function, why: Diagnostic
 ) -> _Rewritten:
-    """The function with nothing but the loop's markers gone."""
+    """The function with only the loop's markers removed."""
     reports = _declined(view, plan, numbers)
     return without_annotations(function, {report.region for report in reports}), (why,), reports
 
@@ -173,7 +173,7 @@ def _why_idle(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> Diag
 
 
 def _why_here(cause: Refusal | None, *, by_cost: bool) -> str:
-    """Why no task moves to another lane, empty where the user asks for that."""
+    """Why no task moves to another lane; empty if the user asks for that."""
     if cause is None:
         return ""
     first = cause.diagnostics[0]
@@ -187,10 +187,10 @@ def _why_here(cause: Refusal | None, *, by_cost: bool) -> str:
 
 
 def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple[Diagnostic, ...]:
-    """Why no task moves, and what its pragmas ask for in vain."""
+    """Why no task moves, and which clauses and pragmas have no effect."""
     annotation = plan.region.annotation
     why = _why_here(cause, by_cost=by_cost)
-    # Whoever wrote `block` may not have meant this form: it sizes stacks, and there are none.
+    # A user who wrote `block` may not have meant this form: the clause sizes stacks, and there are none.
     clauses = {
         "block": annotation.block is not None and cause is None,
         "collect": annotation.collect is not None,

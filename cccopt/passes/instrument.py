@@ -1,4 +1,4 @@
-"""Counted copies of kernels: which warps and lanes run what, without the counters of the hardware.
+"""Counted copies of kernels: which warps and lanes run what, without hardware counters.
 
     .visible .entry K(...) {...}        .visible .entry K(...) {...}                    as it was
                                         .visible .entry K__ccc_counted(...) {...}       the same, and counts
@@ -7,15 +7,15 @@
                                         .visible .global .u64 ccc_profile_head[4] = {generic(ccc_profile_counts), ...};
 
 A program picks one of the two when it registers its kernels or looks them up. Device functions with a body in the
-module that a counted kernel calls by name have counted copies too; what is called through a pointer, or is defined in
-another module, is the plain function and not counted. For each run of statements, it is counted how often some lanes of
-a warp ran it together (``activemask``) and how many lanes these were (`cccopt.passes.counting.choice`).
+module that a counted kernel calls by name have counted copies too; functions that are called through a pointer or
+defined in another module are not counted. For each run of statements, counters say how often some lanes of a warp ran
+it together (``activemask``) and how many lanes these were (`cccopt.passes.counting.choice`).
 
-Safety: EXACT. A copy computes what the plain function does: code is added that reads nothing of it and writes registers
-and variables of its own; control goes where it went. What changes is time, and how much shared memory is left.
+Safety: EXACT. A copy computes what the plain function does: added code writes only registers and variables of its own,
+and control flow is unchanged. Only time changes, and how much shared memory is left.
 
 Declined: kernels whose warps hand over registers or work as a group (``setmaxnreg``, ``wgmma``, ``tcgen05``), clusters,
-targets before sm_70. They stay alone.
+targets before sm_70. They get no copies.
 """
 
 from __future__ import annotations
@@ -58,32 +58,31 @@ from cccopt.ptx.isa import callee_of
 from cccopt.ptx.printer import print_module
 
 COUNTED = "__ccc_counted"
-"""What ends the name of a counted copy."""
+"""The suffix of the name of a counted copy."""
 
 HEAD = "ccc_profile_head"
 MODULE_HEAD = "ccc_profile_module"
-"""The same by a name that can be looked up in a module that is loaded: that of the host's code is its file's alone."""
+"""The same with a name that can be looked up in a loaded module: the host code's is local to its file."""
 
 LAYOUT = "ccc_profile_layout"
 
-_FEW = 6  # registers for counters where little is known of how many there may be
+_FEW = 6  # registers for counters if little is known about how many there may be
 _FOLDED = 8  # counters of a thread that are added up at once
-_CROWDED = 16  # warps of which one is counted if a function has too many counters
-_RARER = 4  # a sample then counts one warp in so many times `Counting.every`; a kernel above all bounds, too
+_CROWDED = 16  # one warp in this many is counted if a function has too many counters
+_RARER = 4  # times fewer warps are then counted of a sample, or of a kernel above all bounds
 _ROOM, _ROOM_OF_GROUPS = 4 << 20, 32 << 20  # bytes for all copies of the counts, at most
 
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How to count: one warp in ``every``, a power of two. With ``watch``, which is for such samples alone, branches'
-    histograms and sectors are counted too.
+    """How to count: one warp in ``every``, a power of two. With ``watch``, which is only for such samples, histograms
+    of branches and sectors are counted too.
 
     ``registers`` is how many counters of a function may be in registers, and ``local`` how many in local memory: if
     None, as many as caches hold (`bounds`). If a function has more in its loops, one warp in 16 of the module's kernels
-    is counted, or in 64 if ``limits`` are known for one with so many; of a sample without ``watch``, a quarter of the
-    warps.
-    ``copies`` is how many copies of the counts there are in global memory, a power of two. With ``dynamic`` the
-    counters of kernels with dynamic shared memory are in shared memory too; a launch that asks for all there is then
+    is counted, or in 64 if ``limits`` are known for such a function; in a sample without ``watch``, a quarter of its
+    warps. ``copies`` is how many copies of the counts are in global memory, a power of two. With ``dynamic``, the
+    counters of kernels with dynamic shared memory are in shared memory too; a launch that requests all of it then
     fails. ``limits`` are how many registers a copy may have, by kernel.
     """
 
@@ -109,7 +108,7 @@ DETAILED = replace(SAMPLED, watch=True)
 def instrumented(module: Module, how: Counting | None = None) -> tuple[Module, Layout]:
     """The module with counted copies of its kernels, and what their counters count.
 
-    A module in which nothing can be counted comes back as it is, with a layout that says why.
+    A module in which nothing can be counted is returned as it is, with a layout that says why.
     """
     how = Counting() if how is None else how
     names = {item.name for item in module.items if isinstance(item, Function | Variable)}
@@ -122,7 +121,7 @@ def instrumented(module: Module, how: Counting | None = None) -> tuple[Module, L
 def with_all_names(module: Module, layout: Layout) -> Module:
     """The instrumented ``module``, in which the kernels that are not counted have a plain copy under the counted name.
 
-    The code for one target says which names the program registers, and the others may count other kernels.
+    The code for one target determines which names the program registers, and other targets may count other kernels.
     """
     bodies = {f.name: f for f in module.functions() if f.body is not None}
     relabel = any(isinstance(item, Section) for item in module.items)
@@ -151,7 +150,7 @@ class _Instrumenting:
         choices = {name: self._choice(name, flows[name]) for name in counted.copied}
         crowded = self._crowded(choices)
         if crowded:
-            # Few warps of a kernel with many registers are resident, which hide little of what counting takes.
+            # A kernel with many registers has few resident warps, which hide little of the cost of counting.
             rarer = _RARER if self.how.every > 1 or not self.how.limits.keys().isdisjoint(crowded) else 1
             every = rarer * max(self.how.every, _CROWDED)
             self.how = replace(self.how, registers=min(self.how.registers, _FEW), every=every)
@@ -198,21 +197,21 @@ class _Instrumenting:
         return callee_of(call) in self.counted.may_exit
 
     def _choice(self, name: str, flow: Flow) -> Choice:
-        # What ends the thread in a called function knows nothing of the counters that the thread has in this one. A
-        # recursive one would have its own at each depth, on a stack of a size that is fixed; and adding up branches.
+        # A called function that ends the thread does not know the counters that the thread has in this one. A recursive
+        # one would have its own at each depth, on a stack of fixed size, and adding them up branches.
         counted = self.counted
         leaves = name in counted.may_exit or counted.calls_may_exit(name)
         kernel = counted.bodies[name].kind == "entry"
         private = not leaves and name not in counted.around_recursion
         most = self.how.registers
         if kernel and (counted.runs_unknown(name) or name in self.how.limits):
-            most = _FEW  # it has no limit of registers, by which all blocks start, or as many as the kernel needs
+            most = _FEW  # it has no register limit that lets all blocks start, or a limit of its own
         elif kernel:
             most = counters_in_registers(registers_of_thread(counted.bodies[name]))
         return choose(flow, kernel, min(most, self.how.registers), private=private)
 
     def _crowded(self, choices: Mapping[str, Choice]) -> list[str]:
-        """The functions with too many counters for as many warps to be counted."""
+        """The functions with too many counters for so many warps to be counted."""
         if self.how.watch:
             return []
         found = []
@@ -300,7 +299,7 @@ class _Instrumenting:
         return frozenset(variable.name for variable in self.counted.moved)
 
     def _plain(self, item: Item) -> Item:
-        """An item of the module as it stays."""
+        """An item of the module, without the moved variables."""
         if not isinstance(item, Function) or item.kind != "func" or item.body is None or not self._moved:
             return item
         kept = tuple(s for s in item.body if not (isinstance(s, Variable) and s.name in self._moved))
@@ -309,7 +308,7 @@ class _Instrumenting:
     # --- the module --------------------------------------------------------------------------------------------
 
     def _with(self, layout: Layout, copies: Sequence[Function], memories: Mapping[str, Memory]) -> Module:
-        """The module with the copies behind its last function, and all that they name ahead of its first."""
+        """The module with the copies after its last function, and all that they name before its first."""
         text = as_bytes(layout)
         head = InitializerList(
             (

@@ -6,7 +6,7 @@ from cccopt.ccc.function.graph import Graph, reachable
 
 
 def labels_of(graph: Graph, phases: tuple[str, ...], number: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The labels of the nodes of each phase of path or region ``number`` that control may come to."""
+    """The labels of the reachable nodes in each phase of path or region ``number``."""
     alive = reachable(graph.nodes, [graph.entry])
     kept = [node for node in graph.nodes.values() if node.name in alive]
     found = ((p, tuple(n.name for n in kept if n.phase == f"{p}_{number}")) for p in phases)

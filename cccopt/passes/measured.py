@@ -1,4 +1,4 @@
-"""What a profile says of the regions of a function."""
+"""What a profile says about the regions of a function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def measured(
     module: Module, function: Function, region: Region, options: Options
 ) -> Mapping[int, RegionProfile] | None:
     """The counts of ``function`` in the options' profile, None if there are none. A loop over blocks has those that it
-    will have.
+    will have when rewritten.
     """
     regions = None if options.profile is None else options.profile.functions.get(function.name)
     if regions is None:

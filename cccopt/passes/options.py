@@ -1,4 +1,4 @@
-"""What a user may tell the pipeline."""
+"""The options that a user may give to the pipeline."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Options:
     """``mode`` is ``auto``, ``always`` or ``off``; with ``keep_going`` a refused function is left as it was.
 
     ``file`` names the input in messages. ``form`` forces the form of rewritten loops (``split``, ``idle lanes``);
-    ``auto`` chooses by the loop's trip counts. Without ``expand`` all loops of tasks have stacks. ``profile`` tells
-    `auto` how often lanes came to each region in a run; without one that is assumed. ``resident`` is how many blocks of
-    a kernel run at once: so many share the work of one marked ``grid``; None for as many as the largest device of the
-    target holds. ``only`` names the regions to rewrite (`cccopt.passes.selection`); empty for all. ``stacks`` is the
-    memory that holds them. ``builds`` are functions with a mode and a form of their own, by name.
+    ``auto`` chooses according to the loop's trip counts. Without ``expand`` all loops of tasks have stacks. ``profile``
+    says how often lanes came to each region in a run, for `auto`; without one that is assumed. ``resident`` is how many
+    blocks of a kernel run at once, and share the work of one marked ``grid``; None for as many as the largest device of
+    the target holds. ``only`` names the regions to rewrite (`cccopt.passes.selection`); empty for all. ``stacks`` is
+    the memory that holds stacks. ``builds`` are functions with a mode and a form of their own, by name.
     """
 
     mode: Mode = Mode.AUTO
@@ -35,8 +35,8 @@ class Options:
     builds: Mapping[str, Build] = field(default_factory=dict)
 
     def of(self, function: str) -> Options:
-        """The options that hold for a function. One that was decided is left as it was rather than refused: other
-        options, which no decision covers, may be why.
+        """The options that hold for a function. One with a build is left as it was rather than refused: other options,
+        which no decision covers, may be the cause.
         """
         build = self.builds.get(function)
         if build is None:
@@ -45,5 +45,5 @@ class Options:
 
     @property
     def stack_options(self) -> StackOptions:
-        """What plans need to know of these."""
+        """What plans need to know about these."""
         return StackOptions(self.stacks, self.resident)

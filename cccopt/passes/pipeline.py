@@ -4,8 +4,8 @@
                 if-conversion, flag-reductions, coalesce-reductions, prefetch-loads, hoist-loads,
                 collect-contexts, dead-code)
 
-Each pass takes a module and returns a new one with remarks and reports. The first ones prepare functions for the last:
-where that rewrites nothing in one, it comes out as it went in.
+Each pass takes a module and returns a new one with remarks and reports. The earlier ones prepare functions for
+collect-contexts: if that rewrites nothing in one, it comes out as it went in.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A rewritten module, what there is to say, and what became of each region."""
+    """A rewritten module, the remarks, and what became of each region."""
 
     module: Module
     remarks: tuple[Diagnostic, ...] = ()
@@ -65,11 +65,11 @@ class Result:
 
 Pass = Callable[[Module, Options], PassResult]
 Watch = Callable[[str, Module], None]
-"""What gets the name of a pass and the module that it made."""
+"""A function that gets the name of a pass and the module that it made."""
 
 
 def _unique_names(module: Module, options: Options) -> PassResult:
-    """Scopes of inline assembly may declare a name again; what follows goes by name. EXACT.
+    """Make names unique: scopes of inline assembly may declare one again, and later passes go by name. EXACT.
 
     Leaves a module without annotations as it is.
     """
@@ -96,19 +96,19 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
 _ASKING = ("grid.begin", "recursive.begin")
 
 PREPARING = ("unique-names", "recursion", "grid-loop")
-"""The passes that make loops where markers ask for one."""
+"""The passes that make the loops that markers ask for."""
 
 
 def run(
     module: Module, options: Options, source: SourceText | None = None, watch: Watch | None = None
 ) -> Result:
     """Run the pipeline over ``module``; ``source`` is the text that it was parsed from, which errors quote. ``watch``
-    is told what each pass has made.
+    is called with the result of each pass.
 
-    Raises PtxError if the module does not verify (CCC005 to CCC009), Refusal with one error for each region that cannot
-    be rewritten (with ``keep_going`` they are left, with a warning), and CccError if `options.only` names no region
-    (CCC089), or if a pass makes a module that does not verify (CCC059) or a rewrite is not sound (CCC099), which is a
-    bug of ours.
+    Raises PtxError if the module does not verify (CCC005 to CCC009), and CccError if `options.only` names no region
+    (CCC089). Raises Refusal with one error for each region that cannot be rewritten; with ``keep_going`` these are
+    left, with a warning. CccError is also raised for a bug of ours: a pass makes a module that does not verify
+    (CCC059), or a rewrite is not sound (CCC099).
     """
     remarks: tuple[Diagnostic, ...] = ()
     regions: tuple[RegionReport, ...] = ()
@@ -124,7 +124,7 @@ def run(
         except Refusal as problem:
             raise_errors(remarks, *problem.diagnostics)
             raise
-        if after != module:  # what no pass has touched is verified already
+        if after != module:  # a module that the pass has not changed is verified already
             try:
                 verify(after, undeclared=undeclared, before=module)
             except CccError as problem:
@@ -143,7 +143,7 @@ def run(
 
 
 def _check_rewrites(before: Module, after: Module, regions: Iterable[RegionReport]) -> None:
-    """Look again at each function of ``after`` in which something was rewritten. Raises CccError (CCC099)."""
+    """Check once more each function of ``after`` in which something was rewritten. Raises CccError (CCC099)."""
     loops: dict[str, list[RewrittenLoop]] = {}
     for report in regions:
         if report.code is not None:
@@ -155,7 +155,7 @@ def _check_rewrites(before: Module, after: Module, regions: Iterable[RegionRepor
 
 
 def asks_for_loops(module: Module) -> bool:
-    """Whether markers ask for a loop that is not there (``grid``, ``recursive``), which `prepared` makes."""
+    """Whether markers ask for a loop that does not exist yet (``grid``, ``recursive``), which `prepared` makes."""
     return any(
         isinstance(s, Marker) and s.event in _ASKING
         for function in module.functions()
@@ -167,10 +167,11 @@ _PREPARE = Options(Mode.ALWAYS, keep_going=True)
 
 
 def prepared(module: Module) -> Module:
-    """``module`` with the loops that its markers ask for, and all markers: what profiles are made of. It computes the
+    """``module`` with the loops that its markers ask for, and all markers, of which profiles are made. It computes the
     same.
 
-    Functions of which that cannot be are left, kernels without their marker ``grid``, others without any.
+    Where that is not possible, the function is left as it is: a kernel without its ``grid`` marker, any other function
+    without markers.
     """
     named, _, _ = _unique_names(module, _PREPARE)
     made = _with_loops(named)
@@ -206,8 +207,8 @@ def _without_grid(item: Item, names: Collection[str]) -> Item:
 
 
 def _with_untouched(module: Module, original: Module, regions: Iterable[RegionReport]) -> Module:
-    """``module`` with the functions of which nothing was rewritten as they are in ``original``, without their markers;
-    all of ``original`` where that is every function.
+    """``module`` with the functions in which nothing was rewritten as they are in ``original``, without their markers;
+    all of ``original`` if nothing was rewritten.
     """
     done = {report.kernel for report in regions if report.outcome is Outcome.REWRITTEN}
     if not done:

@@ -1,4 +1,4 @@
-"""What an iteration loads at its head is prefetched one iteration early.
+"""Loads at the head of an iteration are prefetched one iteration early.
 
     H: mul.wide.u32 %rd6, %r1, 8;              H: (as before)
        add.s64 %rd7, %rd5, %rd6;                  ld.global.nc.f64 %fd1, [%rd7];
@@ -8,12 +8,12 @@
        setp.lt.u32 %p1, %r1, %r4;                 ... the paths ...
        @%p1 bra H;                                add.u32 %r1, %r1, %r2;  setp.lt.u32 %p1, %r1, %r4;  @%p1 bra H;
 
-The votes and barriers of the collected loop keep a load of the next iteration from starting before this one's end. A
-prefetch needs no register that waits for it: where lanes are sorted (`cccopt.ccc.codegen.sorting`) there are none to
-spare. Other loops are left as they are: what it would do there has not been measured.
+The votes and barriers of the collected loop keep a load of the next iteration from starting before this one ends. A
+prefetch needs no register that waits for it: if lanes are sorted (`cccopt.ccc.codegen.sorting`), there are none to
+spare. Other loops are left as they are: the effect there has not been measured.
 
-Loads are prefetched only for an iteration that the lane is certain to run, so that no address is touched that was not
-touched before: the loop has one way out, at its latch, and what decides there is computed from registers at hand.
+Loads are prefetched only for an iteration that the lane is certain to run, so that no new address is accessed: the loop
+has one exit, at its latch, whose condition is computed from registers at hand.
 
 Safety: EXACT. D. Callahan, K. Kennedy, A. Porterfield, "Software prefetching", ASPLOS 1991; PTX ISA 9.0, 9.7.9.16.
 """
@@ -43,7 +43,7 @@ from cccopt.ptx.ir import Address, Function, Guard, Instruction, Module, Operand
 from cccopt.ptx.isa import Memory
 
 MOST_STATEMENTS = 8
-"""Instructions that an address, and what it is made of in the next iteration, may take each."""
+"""The most instructions for an address, and for its inputs in the next iteration."""
 
 
 class _NotKnown(Exception):
@@ -79,7 +79,7 @@ def _prefetching(module: Module, function: Function, options: Options) -> Functi
 
 
 def _going(view: View, region: Region) -> Guard | None:
-    """The condition at the one latch to go on, which is the only way out of the loop too; None if there is another."""
+    """The condition to go on at the only latch, if that is also the only exit of the loop; else None."""
     nodes = view.graph.nodes
     leaving = [n for n in region.nodes for t in targets(nodes[n].end) if t not in region.nodes | view.traps]
     latches = [n for n in region.nodes if region.header in targets(nodes[n].end)]
@@ -90,8 +90,8 @@ def _going(view: View, region: Region) -> Guard | None:
 
 
 class _Iteration:
-    """An iteration of one loop: what its head loads, and from where the next one does. Code for that is inserted before
-    statement ``parting``, where the iteration parts into its paths: few registers are in use there.
+    """An iteration of one loop: what its head loads, and where the next one loads from. Code that prefetches is
+    inserted before statement ``parting``, where the iteration splits into its paths: few registers are live there.
     """
 
     def __init__(self, view: View, region: Region, names: Names) -> None:
@@ -107,7 +107,7 @@ class _Iteration:
         self.parting = view.cfg.blocks[view.dominators.nearest_common(ends)].stop - 1
 
     def parts_in_path(self) -> bool:
-        """Whether all lanes come through a path first: its tasks run elsewhere, and for another iteration."""
+        """Whether ``parting`` is in a path: its tasks run elsewhere, and for another iteration."""
         name = self.view.name(self.view.cfg.block_of(self.parting))
         return any(name in path.nodes for path in self.region.paths)
 
@@ -123,7 +123,7 @@ class _Iteration:
         ]
 
     def prefetch(self, index: int, going: Guard) -> list[Statement]:
-        """The code that prefetches what the load at statement ``index`` loads in the next iteration, if that is made.
+        """The code that prefetches what the load at statement ``index`` loads in the next iteration, if there is one.
 
         Raises `_NotKnown`.
         """
@@ -151,7 +151,7 @@ class _Iteration:
 
     def _computation(self, index: int) -> Instruction:
         statement = self.view.body[index]
-        # It runs in the lane itself.
+        # It runs in the lane itself, so it may read these special registers.
         if not isinstance(statement, Instruction) or not is_computation(
             statement, CONSTANT_SPECIAL_REGISTERS
         ):
@@ -161,7 +161,7 @@ class _Iteration:
     def _copied(
         self, statements: Iterable[int], given: Mapping[str, Operand]
     ) -> tuple[list[Statement], dict[str, Operand]]:
-        """The statements on fresh registers, and the register that each name then means."""
+        """The statements with fresh registers, and the register that each name then refers to."""
         uses = dict(given)
         code: list[Statement] = []
         for index in statements:
@@ -174,7 +174,7 @@ class _Iteration:
         return code, uses
 
     def _address(self, load: int) -> list[int]:
-        """The statements of the head that make a load's address, in order."""
+        """The statements of the head that compute a load's address, in order."""
         found: set[int] = set()
         work = [load]
         while work:
@@ -191,14 +191,14 @@ class _Iteration:
         return sorted(found, key=self.head.index)
 
     def _next(self, name: str, at: int, steps: set[int]) -> None:
-        """Adds to ``steps`` what computes the value that a register has at statement ``at`` from what registers hold at
+        """Adds to ``steps`` the statements that compute a register's value at statement ``at`` from registers at
         ``parting``.
         """
         writers = [i for i in self.own if name in effects.writes(self.view.body[i])]
         before = [i for i in writers if self._may_run_before(i, at)]
         later = [i for i in before if not self._may_run_before(i, self.parting)]
         if not later:
-            # What the register holds at `parting` it holds from there on.
+            # The register keeps the value that it has at `parting`.
             if before != [i for i in writers if self._may_run_before(i, self.parting)]:
                 raise _NotKnown
             return
@@ -227,7 +227,7 @@ class _Iteration:
 
 
 def _straight(view: View, header: int) -> list[int]:
-    """The block of a loop's header and those that it alone goes on to, which markers have parted from it."""
+    """The block of a loop's header and its chain of only successors, which markers have separated from it."""
     found = [header]
     while True:
         following = view.cfg.successors[found[-1]]

@@ -1,4 +1,4 @@
-"""What passes share that prepare marked functions for the collection of contexts."""
+"""The shared part of the passes that prepare marked functions for the collection of contexts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Change = Callable[[Module, Function, Options], Function]
 
 
 def each_marked(module: Module, options: Options, change: Change) -> Module:
-    """The module with each marked function changed; as it is where nothing is to be rewritten."""
+    """The module with each marked function changed; as it is if nothing is to be rewritten."""
     if options.mode == Mode.OFF:
         return module
     return Module(

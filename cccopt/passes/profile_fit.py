@@ -1,4 +1,4 @@
-"""Says where a profile was made of another program than the one that is rewritten."""
+"""Remarks on profiles that were made from a different program than the one that is rewritten."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cccopt.diagnostic import Diagnostic
 
 
 def misfits(profile: RunProfile, views: Sequence[View]) -> tuple[Diagnostic, ...]:
-    """Functions with regions that the profile does not tell of, or tells otherwise of."""
+    """A remark for each function that the profile lacks or whose regions are of other kinds in it."""
     found: list[Diagnostic] = []
     for view in views:
         regions = profile.functions.get(view.function.name)

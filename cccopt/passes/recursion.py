@@ -1,8 +1,8 @@
-"""The pass that puts functions marked ``recursive`` at their calls in marked loops (DESIGN 5.5).
+"""The pass that inlines functions marked ``recursive`` at their calls in marked loops (DESIGN 5.5).
 
-nvcc makes a loop of a call of itself at the end of a function, but leaves the function a function where it is told to
-(`__noinline__`), and for sm_100 and later always. The iterations of that loop are tasks only once it is part of the
-marked loop. Where nvcc has left the call of itself, as for results that are structures, it becomes a jump here.
+nvcc turns a function's tail call of itself into a loop, but does not inline the function if told so (`__noinline__`),
+and never for sm_100 and later. The iterations of that loop are tasks only if it is part of the marked loop. If nvcc has
+left the self-call, as for results that are structures, it becomes a jump here.
 
     LOOP:                               LOOP:
         call walk, (a, b);                  %x = a; %y = b
@@ -14,9 +14,9 @@ marked loop. Where nvcc has left the call of itself, as for results that are str
         call walk, (..., ...);          DONE:
         ret;                                ...
 
-What must hold: each call of itself is the last thing the function does, its results handed on as they are; its
+Requirements: each self-call is the last thing that the function does, with its results returned as they are. Its
 parameters are numbers and pointers, or structures of them, accessed by name (`cccopt.ccc.function.inlining`). A
-function that is called from no marked loop stays as it is.
+function that no marked loop calls stays as it is.
 
 Safety: EXACT.
 """
@@ -44,11 +44,13 @@ from cccopt.ptx.ir import Function, Instruction, Item, Marker, Module, Statement
 from cccopt.ptx.isa import callee_of
 
 _MOST = 64
-"""Calls that are inlined into one function, at most: functions may call each other along ever new ways."""
+"""The most calls that are inlined into one function: functions that call each other may go on without end."""
 
 
 def run(module: Module, options: Options) -> PassResult:
-    """Inline marked functions into marked loops. Raises Refusal, or with ``keep_going`` leaves the caller, unmarked."""
+    """Inline marked functions into marked loops. A refused caller loses its markers, with an error, or a warning if
+    ``keep_going``.
+    """
     templates = {f.name: f for f in module.functions() if f.kind == "func" and _recursions(f)}
     if options.mode == Mode.OFF or not any(map(_recursions, module.functions())):
         return PassResult(module)
@@ -64,12 +66,12 @@ def run(module: Module, options: Options) -> PassResult:
                 said += left(problem, options.of(item.name))
                 item = without_annotations(item)
         items.append(item)
-    # Where a function has been put into a loop, its own copy is no longer needed.
+    # A function that was inlined into a loop no longer needs its own markers.
     made = Module(tuple(_served(i) if isinstance(i, Function) and i.name in used else i for i in items))
     known = {diagnostic.place for diagnostic in said}
     for lost in _left(made):
         warnings = left(lost.refusal, options)
-        # Its callers have been refused for it.
+        # Its callers have been refused for this already.
         said += () if lost.annotation.place in known else warnings
         made = Module(
             tuple(_without(i, lost.annotation.region) if isinstance(i, Function) else i for i in made.items)
@@ -79,7 +81,7 @@ def run(module: Module, options: Options) -> PassResult:
 
 @dataclass(frozen=True, slots=True)
 class _Lost:
-    """An annotation of which no loop is left, and what is to be said."""
+    """An annotation without a loop, and the reason."""
 
     annotation: Annotation
     refusal: Refusal
@@ -106,7 +108,9 @@ def _recursions(function: Function) -> list[Annotation]:
 
 
 def _inlined(module: Module, function: Function, templates: dict[str, Function]) -> tuple[Function, set[str]]:
-    """The function with the marked functions that its marked loops call inside these, and their names."""
+    """The function with marked functions inlined into the marked loops that call them, and the names of these
+    functions.
+    """
     used: set[str] = set()
     for _ in range(_MOST):
         call = _call_in_loop(module, function, templates.keys() - {function.name})
@@ -126,7 +130,7 @@ def _inlined(module: Module, function: Function, templates: dict[str, Function])
 
 
 def _call_in_loop(module: Module, function: Function, names: Iterable[str]) -> int | None:
-    """The first call of one of the functions in a marked loop; a kernel marked ``grid`` is one as a whole."""
+    """The first call of one of the functions in a marked loop; a kernel marked ``grid`` as a whole is such a loop."""
     body = function.body or ()
     found = [i for i, s in enumerate(body) if any(calls(s, name) for name in names)]
     marked = [a for a in annotations_of(body).values() if a.event == MarkedShape.LOOP and not a.variable]
@@ -136,14 +140,14 @@ def _call_in_loop(module: Module, function: Function, names: Iterable[str]) -> i
         return found[0]
     view = view_of(module, function)
     blocks = {b for a in marked for loop in _loops(view, "body.begin", a) for b in loop.blocks}
-    # The view's body has labels that the function's own has not: calls are told apart by their order.
+    # The view's body has labels that the function's own has not, so calls are matched by their order.
     places = [i for i, s in enumerate(view.body) if any(calls(s, name) for name in names)]
     inside = (own for own, place in zip(found, places, strict=True) if view.cfg.block_of(place) in blocks)
     return next(inside, None)
 
 
 def _check_form(module: Module, function: Function, annotation: Annotation) -> None:
-    """Each call by which the function calls itself is direct, and its end."""
+    """Raise Refusal unless each self-call of the function is direct, and the last thing that it does."""
     bodies = {f.name for f in module.functions() if f.body is not None}
     others = [n for n in callees(function) if n != function.name and n in bodies]
     if function.name in called(module, others):
@@ -159,7 +163,7 @@ def _check_form(module: Module, function: Function, annotation: Annotation) -> N
 
 
 def _left(module: Module) -> list[_Lost]:
-    """The marked functions of which no loop is left anywhere, each with the reason."""
+    """The marked functions that have no loop anywhere, each with the reason."""
     holders: dict[int, tuple[Annotation, list[Function]]] = {}
     looped: set[int] = set()
     for function in module.functions():
@@ -182,7 +186,7 @@ def _left(module: Module) -> list[_Lost]:
 
 
 def _reason(module: Module, annotation: Annotation, functions: Iterable[Function]) -> Refusal:
-    """Why no loop is left of an annotation that is in ``functions``."""
+    """Why an annotation that is in ``functions`` has no loop."""
     for function in functions:
         try:
             _check_form(module, function, annotation)

@@ -11,7 +11,7 @@ from cccopt.passes.options import Options
 
 
 def left(refused: Refusal, options: Options) -> tuple[Diagnostic, ...]:
-    """What is said of a function that is left as it was: warnings if ``keep_going``, else errors, with which
+    """The diagnostics of a function that is left as it was: warnings if ``keep_going``, else errors, with which
     `raise_errors` ends the run when all refusals of the file are known.
     """
     if not options.keep_going:
@@ -20,7 +20,7 @@ def left(refused: Refusal, options: Options) -> tuple[Diagnostic, ...]:
 
 
 def with_next(cause: Refusal, last: Refusal, form: str) -> Refusal:
-    """The refusal ``cause`` of one form with that of the ``last`` one that was tried, which is named ``form``."""
+    """The refusal ``cause`` of one form, extended by that of the ``last`` form tried, which is named ``form``."""
     first, other = cause.diagnostics[0], last.diagnostics[0]
     if first.code == other.code:
         return cause
@@ -30,8 +30,8 @@ def with_next(cause: Refusal, last: Refusal, form: str) -> Refusal:
 
 
 def raise_errors(said: Iterable[Diagnostic], *more: Diagnostic) -> None:
-    """Raise the errors among what passes ``said``, and ``more``, as one Refusal; of what is refused in several copies
-    (a template's) the first. They come in the order of their lines.
+    """Raise the errors among the diagnostics ``said`` by passes and ``more`` as one Refusal, in the order of their
+    lines. An error that several copies of the code (a template's) have is raised once.
     """
     first: dict[object, Diagnostic] = {}
     for d in (*said, *more):

@@ -19,7 +19,7 @@ from cccopt.passes.labels import entry_of, labels_of
 def detached_reports(
     view: View, plan: Plan, graph: Graph, region: Region, decision: Decision
 ) -> tuple[RegionReport, ...]:
-    """The reports of a region whose paths are collected alone, but for those that are left."""
+    """The reports of a region whose paths alone are tasks, except those of paths that stay in the loop."""
     form = Form.SPLIT if plan.split else Form.IDLE_LANES
     labels = labels_of(graph, ("original", "whole"), str(region.annotation.region))
     assert len(labels) == 2, "the rewritten function lost one version of its loop"

@@ -1,4 +1,4 @@
-"""What a pass gives back."""
+"""The result of a pass."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from cccopt.ptx.ir import Module
 
 
 class PassResult(NamedTuple):
-    """The module after a pass, what there is to say, and what became of the annotations that the pass has dealt
-    with.
-    """
+    """The module after a pass, its remarks, and what became of the annotations that it has handled."""
 
     module: Module
     remarks: tuple[Diagnostic, ...] = ()

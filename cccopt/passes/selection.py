@@ -1,8 +1,8 @@
 """The regions that `--ccc-only` names: the others lose their markers, as if each had the clause `off`.
 
-A region is named by its number (as `cccopt explain` prints it), by its clause `name(...)`, or by the line that
-`cccopt explain` prints: `FILE:LINE`, or `:LINE` where any file will do. With a region goes all that is inside it, and
-the regions around it, without which it means nothing.
+A region is named by its number (as `cccopt explain` prints it), by its clause `name(...)`, or by the line that `cccopt
+explain` prints: `FILE:LINE`, or `:LINE` for any file. Selecting a region also selects all regions inside it, and those
+around it, without which it means nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from cccopt.ptx.ir import Function, Item, Module
 
 
 def selected(module: Module, prepared: Module, only: Sequence[str]) -> Module:
-    """``module`` with the markers of the regions that ``only`` names. ``prepared`` is the same with all its loops.
+    """``module`` with only the markers of the regions that ``only`` names. ``prepared`` is the same module with all
+    loops.
 
-    Raises CccError (CCC089) for a word that names no region of the module; a line of another file may be anywhere.
+    Raises CccError (CCC089) for a word that names no region of the module, except a line of another file.
     """
     regions = {number: a for f in module.functions() for number, a in annotations_of(f.body or ()).items()}
     named: set[int] = set()
@@ -50,7 +51,7 @@ def _is(annotation: Annotation, word: str) -> bool:
 
 
 def _ends_with(annotation: Annotation, file: str) -> bool:
-    """Whether the annotation is in ``file``, of whose path the last parts may be all that is given."""
+    """Whether the annotation is in ``file``, which may be only the last parts of the path."""
     asked = PurePath(file).parts
     return annotation.place is not None and PurePath(annotation.place.file).parts[-len(asked) :] == asked
 
@@ -74,7 +75,7 @@ def _unknown(word: str, regions: Mapping[int, Annotation]) -> Diagnostic:
 
 
 def _around(module: Module) -> Mapping[int, frozenset[int]]:
-    """For each path the regions around it; regions that are not in order have none."""
+    """The regions around each path; none for functions whose regions are refused."""
     found: dict[int, frozenset[int]] = {}
 
     def walk(paths: Iterable[Path], outer: frozenset[int]) -> None:

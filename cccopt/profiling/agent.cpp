@@ -2,27 +2,27 @@
 //
 //   LD_PRELOAD            gives the program `ccc_profile_unit`, to which each file that was built with
 //                         `ccc-nvcc --ccc-instrument` hands a function that reads its counts (ccc_profile.h)
-//   CUDA_INJECTION64_PATH has the driver call `InitializeInjection` in cuInit: what is registered with `atexit` there
-//                         runs at the program's end before the driver's own handler, which was registered earlier
-//                         in a constructor would run behind it and find the driver shut down
-//   CCC_PROFILE_DIR       takes the files; without it nothing is done
-//   CCC_PROFILE_TIME=1    takes times of kernels, by CUPTI's activity records
-//   CCC_PROFILE_CUPTI     names where libcupti may lie, with colons between; `none`: do without
+//   CUDA_INJECTION64_PATH makes the driver call `InitializeInjection` in cuInit: a handler that it registers with
+//                         `atexit` runs before the driver's own, which was registered earlier; one registered in a
+//                         constructor would run after it and find the driver shut down
+//   CCC_PROFILE_DIR       is the folder for the files; without it nothing is done
+//   CCC_PROFILE_TIME=1    takes times of kernels, from CUPTI's activity records
+//   CCC_PROFILE_CUPTI     lists where libcupti may be, separated by colons; `none`: do without
 //
-// A process writes, with <base> for <pid>.<n>, where n tells programs apart that follow each other in one process:
+// A process writes these files; <base> is <pid>.<n>, where n distinguishes successive programs in one process:
 //
 //   <base>.process        lines, written as things happen: `program NAME`, `unit`, `cuda`, `failed WHY`, `untimed WHY`,
-//                         `blind` (cudaDeviceReset goes unseen), `end`. With `cuda` and without `end`, what the process counted is lost.
-//   <base>.<k>.counts     "cccprof1", then for each unit and device four 64-bit sizes and what has them: the name of the
-//                         unit, that of the device, the counts, the layout
-//   <base>.times          lines of a kernel on a device: name, launches, nanoseconds, registers, bytes of static shared
+//                         `blind` (cudaDeviceReset goes unseen), `end`. With `cuda` but without `end`, the process' counts are lost.
+//   <base>.<k>.counts     "cccprof1", then for each unit and device four 64-bit sizes and the data that has them: the name
+//                         of the unit, that of the device, the counts, the layout
+//   <base>.times          a line per kernel and device: name, launches, nanoseconds, registers, bytes of static shared
 //                         memory, warps of all launches, the largest x, y and z of their blocks, name of the device,
-//                         with tabs between
-//   <base>.devices        lines of a device that ran kernels: name, and the attributes of `kAttributes`
+//                         separated by tabs
+//   <base>.devices        a line per device that ran kernels: name, and the attributes in `kAttributes`
 //
-// It is preloaded into whatever the program starts, too. So it needs no C++ library, which a program may bring along
-// in another version, and nothing of CUDA: the few declarations below are those of cuda.h, cupti_callbacks.h and
-// cupti_activity.h of CUDA 12 and 13 (docs.nvidia.com/cupti), and the libraries are looked up.
+// It is also preloaded into whatever the program starts. So it needs no C++ library, of which a program may bring
+// another version, and nothing from CUDA: the few declarations below are those of cuda.h, cupti_callbacks.h and
+// cupti_activity.h of CUDA 12 and 13 (docs.nvidia.com/cupti), and the libraries are looked up at run time.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -57,7 +57,7 @@ struct Driver {
   Result (*error_name)(Result, const char **);
 };
 
-// CUpti_ActivityKernel4 and all that followed it begin like this.
+// CUpti_ActivityKernel4 and all later versions begin like this.
 struct __attribute__((packed, aligned(8))) KernelRecord {
   uint32_t kind;
   uint8_t cache_config;
@@ -123,12 +123,12 @@ struct KernelTime {
 constexpr size_t kBuckets = 1024;
 constexpr int kDevices = 64;
 // CU_DEVICE_ATTRIBUTE_...: MULTIPROCESSOR_COUNT, CLOCK_RATE (kHz), MEMORY_CLOCK_RATE (kHz), GLOBAL_MEMORY_BUS_WIDTH (bits),
-// L2_CACHE_SIZE (bytes), and of a multiprocessor MAX_THREADS, MAX_SHARED_MEMORY (bytes), MAX_REGISTERS, MAX_BLOCKS
+// L2_CACHE_SIZE (bytes), and per multiprocessor MAX_THREADS, MAX_SHARED_MEMORY (bytes), MAX_REGISTERS, MAX_BLOCKS
 constexpr int kAttributes[] = {16, 13, 36, 37, 38, 39, 81, 82, 106};
-constexpr unsigned long long kMost = 1ull << 32;  // bytes of counts or of a layout: more is no size
+constexpr unsigned long long kMost = 1ull << 32;  // bytes of counts or of a layout: more is not a size
 
-pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;        // of all below but the times
-pthread_mutex_t times_lock = PTHREAD_MUTEX_INITIALIZER;  // of the times, which CUPTI's thread adds
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;        // protects all below but the times
+pthread_mutex_t times_lock = PTHREAD_MUTEX_INITIALIZER;  // protects the times, which CUPTI's thread adds
 Unit *units;
 KernelTime *times[kBuckets];
 pid_t owner, with_cuda;
@@ -138,8 +138,8 @@ bool ended, timing;
 Driver driver;
 Cupti cupti;
 
-// The name of this process' files begins with `base`; false where there is no place for files. A process that was
-// forked has another one than its parent.
+// Sets `base`, with which the names of this process' files begin; false if there is no place for files. A forked
+// process has a different one from its parent's.
 bool have_base() {
   pid_t here = getpid();
   if (owner == here) return base[0] != 0;
@@ -173,7 +173,7 @@ void note(const char *what, const char *more = nullptr) {
   }
   int file = open(name, O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file < 0) return;
-  if (write(file, line, length) < 0) { /* nobody to tell */ }
+  if (write(file, line, length) < 0) { /* nowhere to report it */ }
   close(file);
 }
 
@@ -191,7 +191,7 @@ void note_program() {
 void note_failure(const char *what, Result code) {
   const char *said = nullptr;
   char line[256];
-  // The runtime's errors are the driver's, but for those of its own.
+  // The runtime's errors are the driver's, except for a few of its own.
   if (driver.error_name) driver.error_name(code, &said);
   snprintf(line, sizeof line, "%s: error %d%s%s", what, code, said ? ", " : "", said ? said : "");
   note("failed", line);
@@ -199,7 +199,7 @@ void note_failure(const char *what, Result code) {
 
 void write_size(FILE *file, uint64_t size) { fwrite(&size, sizeof size, 1, file); }
 
-// One unit's counts on one device go to `file`.
+// Writes one unit's counts on one device to `file`.
 void write_unit(FILE *file, const Unit &unit, int device, const char *name) {
   Reader read = unit.read;
   unsigned long long head[4] = {0, 0, 0, 0};
@@ -232,7 +232,7 @@ void write_unit(FILE *file, const Unit &unit, int device, const char *name) {
   free(layout);
 }
 
-// What `only`, or all units where it is null, counted on `one` device, or on all (-1), goes into a new file.
+// Writes the counts of the unit `only` (null: of all units) on the device `one` (-1: on all) to a new file.
 void write_counts(Reader only, int one) {
   if (with_cuda != getpid() || !units || !driver.device_count || !have_base()) return;
   char aside[sizeof base + 48], name[sizeof base + 48];
@@ -255,7 +255,7 @@ void write_counts(Reader only, int one) {
     driver.name(shown, sizeof shown, device);
     for (Unit *unit = units; unit; unit = unit->next) {
       if (only && unit->read != only) continue;
-      write_unit(file, *unit, number, shown);  // what one cannot give, the next may
+      write_unit(file, *unit, number, shown);  // if one fails, the next may not
     }
   }
   bool failed = ferror(file);
@@ -328,7 +328,7 @@ void write_devices(const bool *used) {
     }
     fputc('\n', file);
   }
-  if (fclose(file) || rename(aside, name)) unlink(aside);  // times stand without it
+  if (fclose(file) || rename(aside, name)) unlink(aside);  // times are usable without it
 }
 
 void write_times() {
@@ -360,11 +360,11 @@ void write_times() {
 
 void finish();
 
-// CUPTI tells of a call. `cudaDeviceReset` is about to destroy the current context with all that was counted in it; in
-// the callback at the entry of a call, calls of the runtime are allowed.
+// CUPTI reports an event. `cudaDeviceReset` is about to destroy the current context and everything counted in it; the
+// callback at the entry of a call may call the runtime.
 void on_call(void *, uint32_t domain, uint32_t id, const void *data) {
   if (domain == kResource && id == kContextCreated) {
-    // Handlers that were registered later run earlier: the driver has registered its own by now.
+    // Handlers registered later run earlier: the driver has registered its own by now.
     static int registered;
     if (__atomic_fetch_add(&registered, 1, __ATOMIC_RELAXED) < 8) atexit(finish);
   }
@@ -398,7 +398,7 @@ void *open_cupti() {
   const char *named = getenv("CCC_PROFILE_CUPTI");
   if (named && !strcmp(named, "none")) return nullptr;
   static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
-  // The program may have brought one along (PyTorch does), and two do not get on with each other.
+  // The program may have loaded one of its own (PyTorch does), and two do not work together.
   for (const char *name : names) {
     if (void *library = dlopen(name, RTLD_NOW | RTLD_NOLOAD)) return library;
   }
@@ -437,7 +437,7 @@ void start_cupti() {
   }
   find(library, "cuptiGetResultString", cupti.error_name);
   void *subscriber = nullptr;
-  // Without this only what a program counts before cudaDeviceReset is lost.
+  // Without this, only what a program counts before cudaDeviceReset is lost.
   if (find(library, "cuptiSubscribe", cupti.subscribe) && find(library, "cuptiEnableCallback", cupti.enable_callback) &&
       cupti.subscribe(&subscriber, on_call, nullptr) == 0) {
     cupti.enable_callback(1, subscriber, kRuntime, kDeviceReset);
@@ -463,7 +463,7 @@ void start_cupti() {
 }
 
 void finish() {
-  // A process that was forked while its parent used CUDA cannot use it: what it inherited is the parent's.
+  // A process forked while its parent used CUDA cannot use CUDA: what it inherited is the parent's.
   if (with_cuda != getpid()) return;
   pthread_mutex_lock(&lock);
   if (!ended) {
@@ -477,7 +477,7 @@ void finish() {
 
 }  // namespace
 
-// A file of the program, or of a library that it loads, says how its counts are read.
+// A file of the program, or of a library that it loads, registers the function that reads its counts.
 EXPORTED void ccc_profile_unit(Reader read, const char *name) {
   pthread_mutex_lock(&lock);
   Unit *unit = static_cast<Unit *>(malloc(sizeof(Unit)));
@@ -493,7 +493,7 @@ EXPORTED void ccc_profile_unit(Reader read, const char *name) {
   pthread_mutex_unlock(&lock);
 }
 
-// Its code is about to be unloaded (dlclose), or the program ends.
+// The file's code is about to be unloaded (dlclose), or the program ends.
 EXPORTED void ccc_profile_unit_gone(Reader read, const char *) {
   pthread_mutex_lock(&lock);
   if (!ended) write_counts(read, -1);
@@ -520,7 +520,7 @@ EXPORTED int InitializeInjection(void) {
     note("cuda");
   }
   pthread_mutex_unlock(&lock);
-  // Without our lock: `dlopen` waits for other threads that load a library, in which a unit may be waiting for us.
+  // Not under our lock: `dlopen` waits for other threads that load a library, whose unit may be waiting for our lock.
   if (first) {
     if (!find_driver()) note("failed", "the CUDA driver lacks what reading counts needs");
     start_cupti();

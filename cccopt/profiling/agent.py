@@ -1,7 +1,7 @@
 """The agent (`agent.cpp`): a small library that takes counts and times out of a running program, built at first use.
 
-It is built with the host's C++ compiler, kept in the cache folder, and built anew when its source, the compiler or
-cccopt changes.
+It is built with the host's C++ compiler, kept in the cache folder, and rebuilt when its source, the compiler or cccopt
+changes.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ _LIBRARIES = ("-lc", "-ldl", "-lpthread")
 
 
 def agent() -> Path:
-    """The library, built when it is not there yet.
+    """Return the library, built if it does not exist yet.
 
-    Raises CccError without a C++ compiler or where it fails (CCC110), and where no cache folder can be written
-    (CCC082).
+    Raises CccError if there is no C++ compiler or it fails (CCC110), and if no cache folder can be written (CCC082).
     """
     compiler = _compiler()
     name = f"agent-{_key(compiler)}.so"
@@ -79,7 +78,7 @@ def _compiler() -> str:
 
 
 def _key(compiler: str) -> str:
-    """Whatever the library depends on."""
+    """A hash of everything that the library depends on."""
     state = os.stat(os.path.realpath(compiler))
     facts = (
         __version__,
@@ -92,7 +91,7 @@ def _key(compiler: str) -> str:
 
 
 def _built(compiler: str, place: Path) -> Path:
-    """Build aside and move into place: another process may do the same."""
+    """Build under another name and move into place: another process may do the same."""
     aside = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
     command = [compiler, *_OPTIONS, str(SOURCE), "-o", str(aside), *_LIBRARIES]
     try:

@@ -1,8 +1,8 @@
-"""What a run counted of kernels whose candidates are marked (`cccopt.source.candidates`), instruction by instruction.
+"""The counts of kernels whose candidates are marked (`cccopt.source.candidates`), instruction by instruction.
 
-Regions overlap in every way, so that counts by region would fit one selection alone. The instructions are those of the
-marked PTX with loops over blocks, where kernels can have one. It is kept beside the counts: whoever reads them need not
-compile the program again, with the options that it was compiled with.
+Regions overlap in every way, so counts by region would fit only one selection. The instructions are those of the marked
+PTX, with loops over blocks in kernels that can have one. The PTX is kept with the counts, so a reader need not compile
+the program again with its original options.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class CandidateCounts:
 
 @dataclass(frozen=True, slots=True)
 class CandidateUnit:
-    """The functions of a ``unit``, the file that was compiled, that ran. ``packed`` is its marked PTX."""
+    """The functions of ``unit``, a compiled file, that ran. ``packed`` is its marked PTX, compressed."""
 
     unit: str
     packed: str
@@ -42,7 +42,7 @@ class CandidateUnit:
 
     @property
     def ptx(self) -> str:
-        """The marked PTX. Raises ValueError where ``packed`` is none."""
+        """The marked PTX. Raises ValueError if ``packed`` is damaged."""
         try:
             return zlib.decompress(base64.b85decode(self.packed)).decode()
         except (zlib.error, UnicodeDecodeError) as problem:
@@ -62,12 +62,12 @@ class _Counted:
 
 
 def has_candidates(module: Module) -> bool:
-    """Whether markers of candidates are in the module."""
+    """Whether the module contains markers of candidates."""
     return any(map(_has_candidates, module.functions()))
 
 
 def candidates_of(unit: str, module: Module, issues: Issues) -> tuple[CandidateUnit, ...]:
-    """The functions with candidates that ran, from ``issues`` by statement; nothing where none did."""
+    """The functions with candidates that ran, from ``issues`` by statement; empty if none ran."""
     ran = tuple(
         CandidateCounts(function.name, tuple(c.warps for c in counts), tuple(c.lanes for c in counts))
         for function in module.functions()
@@ -82,9 +82,9 @@ def candidates_of(unit: str, module: Module, issues: Issues) -> tuple[CandidateU
 
 
 def issues_of(function: Function, counts: CandidateCounts) -> Issues:
-    """The issues by statement of ``function``, which has the instructions that were counted and any markers.
+    """The issues by statement of ``function``, which has the counted instructions and any markers.
 
-    Raises ValueError where it has others.
+    Raises ValueError if it has a different number of instructions.
     """
     indices = _instructions(function)
     if not len(indices) == len(counts.warps) == len(counts.lanes):

@@ -1,22 +1,22 @@
-// What `ccc-nvcc --ccc-instrument` adds behind the preprocessed text of each CUDA file: where the counts of the file
-// lie, and how they get to the host. It is no header to include: macros of the user are gone here, and so are ours.
+// What `ccc-nvcc --ccc-instrument` appends to the preprocessed text of each CUDA file: where the counts of the file
+// are, and how they get to the host. It is not a header to include: no macros, the user's or ours, are defined here.
 //
-// The pass gives `ccc_profile_head` its value: the address and the size in bytes of the counts, then those of what
-// says what they count; with a zero among the four there is nothing to read, as where no kernel can be counted.
-// The shared library that `cccopt profile` preloads, the agent, exports the two functions that the object below looks
-// up; without it the program does nothing of this.
+// The pass sets `ccc_profile_head` to the address and the size in bytes of the counts, then those of the layout, which
+// says what they count. If one of the four is zero, there is nothing to read, for example if no kernel can be counted.
+// The agent, a shared library that `cccopt profile` preloads, exports the two functions that the object below looks up.
+// Without the agent, the program does none of this.
 
-// An address makes cicc declare four numbers of 64 bits, `.u64 ccc_profile_head[4]`; it would be bytes without one.
+// An address makes cicc declare four 64-bit numbers, `.u64 ccc_profile_head[4]`; without one it would declare bytes.
 static __attribute__((device)) int ccc_profile_nothing;
 static __attribute__((device)) void *ccc_profile_head[4] = {&ccc_profile_nothing, 0, 0, 0};
 
-// The name of the file, as nvcc was given it.
+// The name of the file, as it was given to nvcc.
 static const char ccc_profile_file[] = CCC_PROFILE_FILE;
 
 extern "C" void *ccc_profile_dlsym(void *, const char *) __asm__("dlsym");
 
-// Copies `bytes` from the address `from` on a device, 0 for the head, once all that runs there has ended. Returns the
-// runtime's error. The program's own last error and device stay as they are.
+// Copies `bytes` bytes from the address `from` (0: the head) on a device, once everything running there has ended.
+// Returns the runtime's error. The program's own last error and device stay as they are.
 static int ccc_profile_read(int device, void *to, unsigned long long from, unsigned long long bytes) {
   int before = -1;
   const bool well = cudaPeekAtLastError() == cudaSuccess;

@@ -1,4 +1,4 @@
-"""A run's file of what the processes of a program left: its counts by place, times by kernel, and what is missing."""
+"""A run's file from what the processes of a program left: counts by place, times by kernel, and what is missing."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class _Launched:
 
 
 def run_file(counted: ProgramRun, timed: ProgramRun | None) -> RunFile:
-    """The file of a run with counters, and one without for times (None: there was none).
+    """The file of a run with counters and of one without, which was timed (None: there was none).
 
-    Raises CccError for counters of another version of cccopt (CCC111).
+    Raises CccError if the counters are from another version of cccopt (CCC111).
     """
     known_times = () if timed is None or timed.untimed else timed.times
     elapsed = _elapsed(known_times, (timed or counted).devices)
@@ -85,8 +85,8 @@ def counts_in(
     times: Mapping[str, Elapsed] | None = None,
     launches: Mapping[str, int] | None = None,
 ) -> RunFile:
-    """What a unit counted on one device. Kernels that cannot be counted are there, so that their times can be.
-    ``times`` are what the GPU had while each kernel ran, ``launches`` how often it did.
+    """What a unit counted on one device. Kernels that cannot be counted are included so that they can get times.
+    ``times`` are what the GPU offered while each kernel ran, ``launches`` how often it ran.
     """
     try:
         layout = of_bytes(unit.layout)
@@ -116,7 +116,7 @@ def counts_in(
 
 
 def _elapsed(times: Iterable[KernelTime], devices: Iterable[DeviceFacts]) -> dict[str, Elapsed]:
-    """What the GPU had while each kernel ran that was not counted."""
+    """What the GPU offered while each kernel without counters ran."""
     facts = {device.name: device for device in devices}
     found: dict[str, Elapsed] = defaultdict(Elapsed)
     for time in times:
@@ -128,8 +128,8 @@ def _elapsed(times: Iterable[KernelTime], devices: Iterable[DeviceFacts]) -> dic
 def _without_doubtful_times(
     regions: RunProfile, units: Iterable[RunFile], plain: dict[str, _Launched], copies: dict[str, _Launched]
 ) -> RunProfile:
-    """The regions, without a time and launches those whose kernel's are also those of other counts (of kernels of the
-    same name, or of several processes), or whose time is that of another number of launches.
+    """The regions, without doubtful times and launches. They are doubtful if other counts share them (kernels of the
+    same name, or several processes), or if the timed run launched the kernel a different number of times.
     """
     counted = Counter(f.name for unit in units for f in unit.functions if f.kernel)
     sure = {
@@ -158,8 +158,8 @@ def _launched(times: Iterable[KernelTime]) -> dict[str, _Launched]:
 def _with_times(
     functions: Sequence[FunctionRun], plain: dict[str, _Launched], copies: dict[str, _Launched]
 ) -> tuple[tuple[FunctionRun, ...], list[str]]:
-    """``functions`` with what is known of their launches, and what there is to say. CUPTI knows names alone: of kernels
-    of one name in several files the first that ran gets all.
+    """``functions`` with what is known of their launches, and notes. CUPTI knows only names: if kernels in several
+    files have the same name, the first that ran gets everything.
     """
     named: dict[str, list[FunctionRun]] = defaultdict(list)
     for function in functions:
@@ -199,7 +199,7 @@ def _timed(
 
 
 def _different(plain: dict[str, _Launched], copies: dict[str, _Launched]) -> list[str]:
-    """Kernels that both runs know, and that one of them launched more often."""
+    """Notes on kernels that both runs launched, but one of them more often."""
     return [
         f"`{shown(name)}` was launched {copies[name].launches} times with counters, and {plain[name].launches} times"
         " without"

@@ -1,8 +1,8 @@
 """From the raw counts of an instrumented module to warps and lanes, by statement, source line, branch and loop.
 
-The counts are the numbers of `cccopt.passes.counting.layout.Layout`, one row for each copy. What was not counted
-follows: as many lanes leave each place as come to it. That holds once all threads have ended, so not for a launch that
-a trap has cut short.
+The counts are the numbers of `cccopt.passes.counting.layout.Layout`, one row per copy. What was not counted follows
+from them: as many lanes leave each place as come to it. That holds once all threads have ended, so not for a launch
+that a trap has cut short.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from cccopt.ptx.ir import Module
 
 @dataclass(frozen=True, slots=True)
 class WarpsAndLanes:
-    """How often some lanes of a warp ran something together, and the sum of these lanes."""
+    """How often some lanes of a warp ran something together, and the total number of these lanes."""
 
     warps: int = 0
     lanes: int = 0
@@ -47,12 +47,12 @@ class WarpsAndLanes:
 
 @dataclass(frozen=True)
 class FunctionCounts:
-    """What was counted of a function; of an edge, ``warps`` is None where it is not known.
+    """The counts of a function. ``edge_warps`` holds None for an edge whose warps are not known.
 
-    ``blocks`` of a kernel began, ``lost`` of them have not ended, so that their counts are missing. Of a sample they
-    are warps, which stand for ``warps`` of them, the ``squares`` of how many each stands for added up. ``histograms``
-    are by branch, ``accesses`` (requests, sectors) by access. Counts are ``torn`` if the derived number of lanes along
-    some edge would be negative: the counters were read or cut off while the kernel ran.
+    ``blocks`` of a kernel began; ``lost`` of them have not ended, so their counts are missing. In a sample, ``blocks``
+    is the number of counted warps, which stand for ``warps`` warps; ``squares`` is the sum of the squares of how many
+    each stands for. ``histograms`` are by branch, ``accesses`` (requests, sectors) by access. Counts are ``torn`` if a
+    derived number of lanes would be negative: the counters were read or cut off while the kernel ran.
     """
 
     layout: FunctionLayout
@@ -69,12 +69,12 @@ class FunctionCounts:
 
 
 def counts_of(layout: Layout, raw: bytes | Sequence[int]) -> tuple[FunctionCounts, ...]:
-    """The counts of each counted function. Raises ValueError where ``raw`` has another size than the layout says."""
+    """The counts of each counted function. Raises ValueError if the size of ``raw`` does not match the layout."""
     return _functions(layout, _rows(layout, raw).sum(axis=0, dtype=np.uint64))
 
 
 def groups_of(layout: Layout, raw: bytes | Sequence[int]) -> tuple[tuple[FunctionCounts, ...], ...]:
-    """The same of each random group of a sample's warps; nothing where all warps were counted."""
+    """The same for each random group of a sample's warps; empty if all warps were counted."""
     return tuple(_functions(layout, row) for row in _rows(layout, raw)) if layout.every > 1 else ()
 
 
@@ -130,9 +130,9 @@ def _sum(terms: Sum, counters: Sequence[int]) -> int:
 
 
 def _lanes(layout: FunctionLayout, counters: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The lanes of all units and edges: those counted, then from each vertex with one unknown flow that one.
+    """The lanes of all units and edges: the counted ones, then those that follow at a vertex with one unknown flow.
 
-    A vertex is where flows meet: the begin and the end of a unit, and the outside; loose edges make one of two.
+    Flows meet at vertices: the beginning and the end of a unit, and the outside. A loose edge merges its two vertices.
     """
     count = len(layout.units)
     vertex = list(range(2 * count + 1))
@@ -175,7 +175,7 @@ def _lanes(layout: FunctionLayout, counters: Sequence[int]) -> tuple[list[int], 
             continue
         (i,) = unknown[v]
         a, b = flows[i]
-        # What came in and has not gone out goes along this flow, or came along it.
+        # This flow carries out what else came in, or brings in what else went out.
         lanes[i] = surplus[v] if v == a else -surplus[v]
         surplus[a] -= lanes[i]
         surplus[b] += lanes[i]
@@ -208,7 +208,7 @@ def regions_of(
     launches: Mapping[str, int] | None = None,
 ) -> RunProfile:
     """The profile of the marked regions of ``module``, which was instrumented with its markers. ``times`` are what the
-    GPU had while each kernel ran, ``launches`` how often it did.
+    GPU offered while each kernel ran, ``launches`` how often it ran.
     """
     sectors = {c.layout.name: sum(s for _, s in c.accesses) for c in counts} if layout.watched else None
     return measure(module, issues_of(counts), sectors, times, launches)
@@ -223,9 +223,9 @@ def functions_of(
     unit: str,
     groups: Sequence[Sequence[FunctionCounts]] = (),
 ) -> tuple[FunctionRun, ...]:
-    """The functions of ``unit``, a file that was compiled, that ran. ``groups`` are those of a sample's warps."""
+    """The functions of ``unit``, a compiled file, that ran. ``groups`` are the counts of a sample's random groups."""
     samples = [_sample(function) for function in counts] if groups else [None] * len(counts)
-    # What a device function's counts are of is not known: of the kernels, those that leave most out.
+    # It is not known which kernels called a device function: assume the sample that leaves out most.
     kernels = [sample for sample in samples if sample is not None]
     most = max(kernels, key=lambda sample: sample.left_out, default=None)
     return tuple(
@@ -267,13 +267,13 @@ def _function_run(
 
 
 def _sample(function: FunctionCounts) -> Sample | None:
-    """Of what warps a kernel's counts are; None if of all, or if it is no kernel."""
+    """The sample that a kernel's counts come from; None if all warps were counted, or if it is not a kernel."""
     sample = Sample(function.warps, function.squares)
     return sample if sample.left_out > 0 else None
 
 
 def notes_of(layout: Layout, counts: Sequence[FunctionCounts]) -> tuple[str, ...]:
-    """What is missing, in sentences."""
+    """Sentences on what is missing."""
     refused = [f"`{shown(f.name)}` is only timed: {f.why}" for f in layout.functions if not f.counted]
     lost = [
         f"the counts of {f.lost} of {f.blocks} blocks of `{shown(f.layout.name)}` are lost"
@@ -346,8 +346,8 @@ def _branch(layout: Layout, function: FunctionCounts, number: int) -> BranchCoun
     branch = function.layout.branches[number]
     here = function.units[branch.unit]
     ways = [function.edge_warps[edge] for edge in (branch.taken, branch.other)]
-    # Each execution goes one way, or both ways if its lanes part. Groups of lanes that came to the branch apart
-    # may have met again where the ways are counted.
+    # Each execution goes one way, or both ways if its lanes diverge. Groups of lanes that came to the branch
+    # separately may have reconverged where the ways are counted.
     split = max(sum(w for w in ways if w is not None) - here.warps, 0) if None not in ways else 0
     taken = function.edge_lanes[branch.taken]
     histogram = function.histograms[number] if function.histograms else None

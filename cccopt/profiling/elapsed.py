@@ -1,4 +1,4 @@
-"""What a GPU had while a kernel ran, by the kernel's time."""
+"""The issue slots and warp cycles that a GPU offered while a kernel ran, from the kernel's time."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from cccopt.device.facts import DeviceFacts
 
 
 def elapsed_on(device: DeviceFacts, nanoseconds: int, launches: int, warps: int) -> Elapsed:
-    """What ``device`` had while ``launches`` of a kernel ran, which had ``warps`` together."""
+    """What ``device`` offered in the ``nanoseconds`` of all ``launches`` of a kernel, with ``warps`` warps in total."""
     at_once = min(warps / launches, device.warps) if launches else 0.0
     return Elapsed(nanoseconds * device.slots_per_ns, nanoseconds * device.clock / 1e6 * at_once)

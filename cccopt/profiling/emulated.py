@@ -1,7 +1,7 @@
-"""A run's file of launches on the emulator, which counts every instruction: the same that a GPU's counters make.
+"""A run's file from launches on the emulator, which counts every instruction: the same as from a GPU's counters.
 
-Places are CUDA's where `.loc` tells them. Instructions ahead of a function's first `.loc` go by that one; in PTX
-without line information all go by the lines of the PTX.
+Places are CUDA's if `.loc` gives them. Instructions before a function's first `.loc` take the place of that one; in PTX
+without line information, all places are lines of the PTX.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def of_launch(
 ) -> RunFile:
     """The file of one launch of ``program`` that counted ``profile``; `merging.merged` adds several.
 
-    ``unit`` names what was compiled. ``sources`` are the texts of the files that the counts name; without them they are
-    read from disk where they are there.
+    ``unit`` names what was compiled. ``sources`` are the texts of the files that the counts name; without it, those
+    that can be read are taken from disk.
     """
     ran = {name for name, _ in profile.issues}
     functions = tuple(
@@ -88,7 +88,7 @@ class _Counted:
 
     @cached_property
     def first(self) -> _Place | None:
-        """The first place that a `.loc` tells, if one does."""
+        """The first place that a `.loc` gives, if any does."""
         found = (self.known.cuda(self.function.name, index) for index in range(len(self.body)))
         return next(((p.file, p.position.line, p.position.column) for p in found if p is not None), None)
 
@@ -124,14 +124,14 @@ class _Counted:
         """The branches that ran, in the order of the PTX."""
         for index in range(len(self.body)):
             count = self.profile.by_branch.get((self.function.name, index))
-            # Of an indexed branch the counts do not tell where lanes went.
+            # The counts of an indexed branch do not show where lanes went.
             if count is not None and count.warps and sum(count.jumped) == count.warps:
                 yield BranchCount(
                     *self.place(index), count.warps, count.lanes, count.taken, count.divergent, count.jumped
                 )
 
     def loops(self) -> Iterator[LoopCount]:
-        """The loops that ran, by their headers' order in the PTX."""
+        """The loops that ran, in the order of their headers in the PTX."""
         for loop in sorted(loops(self.cfg), key=lambda loop: loop.header):
             here = self.block(loop.header)
             if here.warps:
@@ -139,25 +139,25 @@ class _Counted:
                 yield LoopCount(*self._loop_place(loop), entries, entered, here.warps, here.lanes)
 
     def _loop_place(self, loop: Loop) -> _Place:
-        """The place of the branch that goes round: compilers give it the loop's own line."""
+        """The place of the branch back to the header: compilers give it the loop's own line."""
         latch = self.cfg.blocks[loop.latches[-1]]
         last = [i for i in latch.statements() if isinstance(self.body[i], Instruction)]
         return self.place(last[-1] if last else latch.start)
 
     def block(self, block: int) -> counted.IssueCount:
-        """How often a block ran: its first instruction."""
+        """How often a block ran, from the count of its first instruction."""
         for index in self.cfg.blocks[block].statements():
             if isinstance(self.body[index], Instruction):
                 return self.issued(index)
-        # A block of declarations and labels alone passes on what comes to it.
+        # A block with only declarations and labels passes on what comes to it.
         following = self.cfg.successors[block]
         return self.block(following[0]) if len(following) == 1 else counted.IssueCount()
 
     def _entries(self, loop: Loop, header: counted.IssueCount) -> tuple[int, int]:
-        """The warps and lanes that came to a loop from outside: what came to its header and did not go round.
+        """The warps and lanes that came to a loop from outside: to its header, but not over a back edge.
 
-        Lanes are exact. Warps are where one edge leads in or one leads back; over several edges parts of a warp may
-        come that go on together, so that what came over them is at most counted twice.
+        If all edges are known, lanes are exact, and so are warps if one edge leads in or one leads back. Otherwise a
+        warp whose parts come over several edges and go on together may count once for each of these edges.
         """
         sources = self.cfg.predecessors[loop.header]
         back = [self._edge(source, loop.header) for source in sources if source in loop.blocks]
@@ -172,7 +172,7 @@ class _Counted:
         return min(came, header.warps), header.lanes if entered is None else entered
 
     def _edge(self, source: int, target: int) -> tuple[int | None, int | None]:
-        """The warps and lanes that went from one block to another, None where the counts do not tell."""
+        """The warps and lanes that went from one block to another; None if the counts do not show it."""
         here = self.block(source)
         last = ending(self.body, self.cfg.blocks[source])
         others = [block for block in self.cfg.successors[source] if block != target]
@@ -194,7 +194,7 @@ class _Counted:
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    """The sum, None where one is not known."""
+    """The sum; None if one of the values is not known."""
     total = 0
     for value in values:
         if value is None:

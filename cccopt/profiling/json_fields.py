@@ -1,7 +1,7 @@
-"""Dataclasses from JSON, each value checked: what is wrong is told by its path (`functions[3].lines[0].warps`).
+"""Dataclasses from JSON, with every value checked: errors name its path (`functions[3].lines[0].warps`).
 
-Fields may be text, truth values, counts (whole numbers from 0), objects of text, lists of these or of dataclasses, or
-any of them or null. Keys that are no field are passed over, so that a later version may add some.
+Fields may be text, booleans, counts (whole numbers from 0), objects of text, lists of these or of dataclasses, or any
+of them or null. Unknown keys are ignored, so that a later version may add some.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 def from_json(wanted: type[_T], data: object, path: str = "", leave_out: Collection[str] = ()) -> _T:
     """``data`` as a ``wanted``, a dataclass; its fields in ``leave_out`` keep their defaults.
 
-    Raises ValueError where it does not fit.
+    Raises ValueError if ``data`` does not fit.
     """
     if not isinstance(data, Mapping):
         raise ValueError(f"{_named(path)} is {_seen(data)}, not an object")
@@ -75,7 +75,7 @@ def _named(path: str) -> str:
 
 
 def _seen(value: object) -> str:
-    """A value as a message can show it."""
+    """A value in a form that a message can show."""
     if isinstance(value, list):
         return "a list"
     if isinstance(value, Mapping):

@@ -1,14 +1,14 @@
-"""The machine code of a cubin by place: for each instruction its source line, and the line of PTX it comes from.
+"""The machine code of a cubin by place: for each instruction, its source line and the PTX line that it comes from.
 
-`ptxas` writes three things into the cubin of code with line information (`-lineinfo`): ``.debug_line``, a line table of
-DWARF 2 from machine code to source lines; ``.nv_debug_line_sass``, a table of the same form from machine code to lines
-of the PTX; and ``.nv_debug_ptx_txt``, that PTX, with a zero at each line's end and without ``.loc`` and comments, whose
-lines stay, empty. All of it is in the cubin, so that no disassembler is needed.
+`ptxas` writes three sections into the cubin of code with line information (`-lineinfo`). ``.debug_line`` is a DWARF 2
+line table from machine code to source lines; ``.nv_debug_line_sass`` is one of the same form to lines of the PTX.
+``.nv_debug_ptx_txt`` is that PTX, with a zero at the end of each line. It lacks ``.loc`` and comments, but their lines
+remain, empty. All of it is in the cubin, so no disassembler is needed.
 
-What is read of an instruction itself (16 bytes since sm_70) is its opcode, bits 0 to 11, its guard, bits 12 to 15 (7 is
-``PT``, which guards nothing), and where a BRA leads: a distance from the instruction behind it, in steps of 4 bytes,
-in 48 bits from bit 34 on. Since sm_90 eight lower bits of it are in bits 16 to 23. The branch to itself behind the end
-of each function tells which.
+Little is read from an instruction itself (16 bytes since sm_70). Bits 0 to 11 are its opcode, bits 12 to 15 its guard
+(7 is ``PT``, which guards nothing). The target of a BRA is a distance from the next instruction, in steps of 4 bytes,
+in the 48 bits that begin at bit 34. Since sm_90, bits 16 to 23 hold eight lower bits of it. The branch to itself after
+the end of each function shows which form is used.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ SIZE = 16
 
 _NO_GUARD = 7
 _BRANCH, _NOP = 0x947, 0x918
-# Branches, calls, returns and what goes with them, of sm_70 to sm_90: BRX, JMP, EXIT, ... A barrier for lanes (BSYNC)
-# is among them, because behind it more lanes are together.
+# Branches, calls, returns and related instructions of sm_70 to sm_90: BRX, JMP, EXIT, ... BSYNC, at which lanes
+# reconverge, is among them, because more lanes are active after it.
 _CONTROL = frozenset(
     {0x941, 0x942, 0x943, 0x944, 0x945, 0x946, _BRANCH, 0x948, 0x949, 0x94A, 0x94B, 0x94C, 0x94D, 0x94E, 0x94F, 0x950}
 )  # fmt: skip
@@ -32,10 +32,10 @@ _CONTROL = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MachineInstruction:
-    """An instruction: ``file`` is empty and ``line`` 0 where no source line is known, ``ptx`` 0 where no PTX line is.
+    """An instruction: ``file`` is empty and ``line`` 0 if no source line is known; ``ptx`` is 0 if no PTX line is.
 
-    ``guarded`` ones run under a predicate. ``control`` ones branch, or let lanes part and meet. ``reached`` are those
-    that a branch leads to.
+    A ``guarded`` one runs under a predicate. A ``control`` one branches, or lets lanes diverge or reconverge. A
+    ``reached`` one is the target of a branch.
     """
 
     file: str
@@ -57,7 +57,7 @@ class MachineCode:
 
 
 def machine_code(cubin: bytes) -> MachineCode:
-    """The code of a cubin. Raises ValueError for another file."""
+    """The code of a cubin. Raises ValueError for any other file."""
     try:
         elf = _Elf(cubin)
         source = _tables(elf, ".debug_line")
@@ -81,7 +81,7 @@ def _instructions(
     code: bytes, source: list[_Row] | None, ptx: list[_Row] | None
 ) -> Iterator[MachineInstruction]:
     words: list[tuple[int, int]] = list(struct.iter_unpack("<QQ", code[: len(code) // SIZE * SIZE]))
-    # Behind the end stand a branch to itself and instructions that do nothing.
+    # A branch to itself and NOPs follow the end.
     end = len(words)
     while end and words[end - 1][0] & 0xFFF == _NOP:
         end -= 1
@@ -161,7 +161,7 @@ class _Elf:
         return self._data[section.offset : section.offset + section.size]
 
     def bytes_of(self, name: str) -> bytes:
-        """What a section holds."""
+        """The contents of a section."""
         return self._of(self.sections[name])
 
     @cached_property
@@ -172,7 +172,7 @@ class _Elf:
         return [struct.unpack_from("<H", entry, 6)[0] for entry in _cut(self.bytes_of(".symtab"), 24)]
 
     def addresses(self, name: str) -> dict[int, str]:
-        """The places in a section that hold an address, with the section that it is in."""
+        """The offsets in a section at which an address is stored, with the section that the address is in."""
         found: dict[int, str] = {}
         for prefix, size in ((".rela", 24), (".rel", 16)):
             if prefix + name in self.sections:
@@ -194,7 +194,7 @@ def _string(data: bytes, at: int) -> str:
 
 
 def _tables(elf: _Elf, name: str) -> dict[str, list[_Row]]:
-    """The rows of a line table by the section of code: address, file, line."""
+    """The rows (address, file, line) of a line table, by section of code."""
     found: dict[str, list[_Row]] = {}
     if name not in elf.sections:
         return found
@@ -251,7 +251,7 @@ class _Program:
                 return value - (1 << shift) if signed and byte & 0x40 else value
 
     def run(self, found: dict[str, list[_Row]]) -> None:
-        """Add all rows."""
+        """Add all rows to ``found``."""
         section, address, file, line = "", 0, 1, 1
         while self._at < len(self._data):
             opcode = self._data[self._at]
@@ -269,7 +269,7 @@ class _Program:
                     section, address, file, line = "", 0, 1, 1
                 elif operation == 2:
                     section = self._addresses.get(operand, "")
-                    # The distance to the function's begin: sections hold one function each.
+                    # The offset from the function's beginning: each section holds one function.
                     (address,) = struct.unpack_from("<Q", self._data, operand)
             elif opcode == 1:
                 emits = True

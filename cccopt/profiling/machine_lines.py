@@ -1,23 +1,23 @@
 """Counts by source line as the machine code has them: the PTX's counts, weighted by the plain cubin's instructions.
 
-A line of the source holds instructions of several blocks, as a `for` does, and how many of each decides its active
-lanes. `ptxas` makes of one PTX instruction none, one or twenty, so a line's warp instructions in the PTX and in the
-machine code differ. The cubin says of each machine instruction which PTX instruction it comes from (`machine_code`),
-and the layout of the counters says which unit this is in. So each machine instruction is given the executions of a
-unit, and a line the sum over its machine instructions.
+A source line, such as a `for`, has instructions in several basic blocks; how many are in each decides its active lanes.
+`ptxas` turns one PTX instruction into none, one or twenty, so a line's warp instructions differ between the PTX and the
+machine code. The cubin says which PTX instruction each machine instruction comes from (`machine_code`), and the layout
+of the counters says which unit that one is in. So each machine instruction gets the executions of a unit, and a line
+the sum over its machine instructions.
 
-Of which unit? `ptxas` moves code: what was hoisted still names the PTX instruction that it was. But all instructions of
-a *run*, from a place that branches lead to or behind control flow up to the next such place, are issued equally often.
-The run's unit is that of the branch it ends with, which does not move; without one, that of most of its instructions.
+Which unit? `ptxas` moves code: a hoisted instruction still names its PTX instruction. But all instructions of a *run*
+are issued equally often. A run begins at a branch target or after control flow, and extends to the next such place. Its
+unit is that of the branch it ends with, which does not move; without one, that of most of its instructions.
 
     @P0 ST [R2], R5            if-converted: issued by the run's warps and lanes, on in the lanes of its own unit
 
-Instructions under a predicate that come from another unit than the run's were branched around in the PTX. A warp issues
-them with the run, and their lanes *on* are those of the unit they come from. Of other predicated instructions it is
-taken that they are on in all active lanes.
+Predicated instructions that come from a unit other than the run's were branched around in the PTX. A warp issues them
+with the run, and their lanes *on* are those of the unit that they come from. Other predicated instructions are assumed
+to be on in all active lanes.
 
-What is not known: how often a loop that `ptxas` unrolled runs each of its copies. Each is given the executions of the
-whole loop, so the loop weighs more; efficiencies of lines change by that only where they are in and outside of it.
+It is not known how often a loop that `ptxas` unrolled runs each of its copies. Each gets the executions of the whole
+loop, so the loop weighs more. That changes only the efficiencies of lines that are both inside and outside the loop.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from cccopt.ptx.parser import parse
 @dataclass(frozen=True, slots=True)
 class MachineLine:
     """The machine instructions of a line: ``warps`` issued them, ``lanes`` were active in them, and ``on`` of these
-    were not switched off by a predicate. ``predicated`` counts the instructions under one that are no control flow,
-    ``instructions`` all.
+    were not switched off by a predicate. ``instructions`` is their number; ``predicated`` of them are under a
+    predicate and are not control flow.
     """
 
     file: str
@@ -51,15 +51,15 @@ class MachineLine:
 
 
 Origins = Mapping[int, tuple[str, int]]
-"""For lines of a cubin's PTX the function and the index of the instruction there, the first of several, among those
-that control reaches: no unit has the others.
+"""Maps a line of a cubin's PTX to the function and the index of the first instruction there. Indices count only
+reachable instructions: no unit has the others.
 """
 
 
 def ptx_origins(code: MachineCode) -> tuple[Origins, Mapping[str, int]]:
-    """Where the PTX of a cubin has its instructions, and how many each function has that control reaches.
+    """Where the PTX of a cubin has its instructions, and how many reachable ones each function has.
 
-    Raises CccError where the PTX cannot be read.
+    Raises CccError if the PTX cannot be read.
     """
     found: dict[int, tuple[str, int]] = {}
     sizes: dict[str, int] = {}
@@ -84,10 +84,10 @@ def machine_lines(
     sizes: Mapping[str, int],
 ) -> tuple[MachineLine, ...]:
     """The lines of a function whose machine code is ``instructions``. ``counts`` are those of all functions by name:
-    `ptxas` inlines, and then some instructions come from what the function calls. Theirs are of all callers.
+    `ptxas` inlines, so some instructions may come from functions that it calls, whose counts are of all callers.
 
-    ``origins`` and ``sizes`` are `ptx_origins`. Raises ValueError where the machine code was made from other PTX than
-    was counted.
+    ``origins`` and ``sizes`` are from `ptx_origins`. Raises ValueError if the machine code was not made from the PTX
+    that was counted.
     """
     units: dict[tuple[str, int], _Unit] = {}
     for name in {origins[i.ptx][0] for i in instructions if i.ptx in origins} & counts.keys():
@@ -137,7 +137,7 @@ def _runs(instructions: Sequence[MachineInstruction]) -> Iterator[tuple[int, int
 
 
 def _unit(run: Sequence[MachineInstruction], of: Sequence[_Unit | None]) -> _Unit | None:
-    """The unit whose executions a run has."""
+    """The unit whose executions a run gets."""
     if run[-1].control and run[-1].guarded and of[-1] is not None:
         return of[-1]
     votes = Counter(u for i, u in zip(run, of, strict=True) if u is not None and not i.guarded)

@@ -1,4 +1,4 @@
-"""Several runs of a program as one: what they counted is added."""
+"""Several runs of a program as one: their counts are added."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from cccopt.version import __version__
 
 
 def merged(runs: Iterable[RunFile]) -> RunFile:
-    """A run of all ``runs``: counts of functions with equal name and unit are added, all else is joined.
+    """A run of all ``runs``: counts of the same code are added (functions match by name and unit), the rest is joined.
 
-    Raises CccError where a source is not the same text in all of them (CCC068).
+    Raises CccError if a source is not the same text in all of them (CCC068).
     """
     total = RunFile()
     for run in runs:
@@ -74,7 +74,7 @@ def _joined(
     key: Callable[[_Item], object],
     both: Callable[[_Item, _Item], _Item],
 ) -> tuple[_Item, ...]:
-    """Those of ``a`` and ``b``, the ones with equal keys in one; of several in one list, the first with the first."""
+    """All items of ``a`` and ``b``, with equal keys combined: the first in ``a`` with the first in ``b``, and so on."""
     found: dict[object, _Item] = {}
     for items in (a, b):
         seen: dict[object, int] = {}
@@ -119,7 +119,7 @@ def _sum(a: _Addend | None, b: _Addend | None) -> _Addend | None:
 
 
 def largest(blocks: Collection[tuple[int, ...]]) -> tuple[int, ...]:
-    """The sizes of a block as large as all of these in each direction; none if one of them is not known (empty)."""
+    """The largest size of these blocks in each direction; empty if one of them is not known (empty)."""
     return tuple(map(max, itertools.zip_longest(*blocks, fillvalue=1))) if all(blocks) else ()
 
 
@@ -128,7 +128,7 @@ def _most(a: int | None, b: int | None) -> int | None:
 
 
 def added(a: LineCount, b: LineCount) -> LineCount:
-    """Two counts as one, at the place of the first."""
+    """The sum of two counts, at the place of the first."""
     return replace(
         a,
         warps=a.warps + b.warps,
@@ -145,7 +145,7 @@ def _both_groups(a: Sampled, b: Sampled) -> tuple[int, ...] | None:
 
 def _both_branches(a: BranchCount, b: BranchCount) -> BranchCount:
     histogram = None
-    # A histogram of some executions would not add up to their number.
+    # A histogram of only some executions would not add up to the number of all.
     if a.histogram is not None and b.histogram is not None:
         histogram = tuple(x + y for x, y in zip(a.histogram, b.histogram, strict=True))
     return replace(

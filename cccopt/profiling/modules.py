@@ -1,11 +1,11 @@
-"""Counted kernels of modules that a Python program loads: by a `Profiling` of its own, or for `cccopt profile`.
+"""Counting kernels of modules that a Python program loads: with a `Profiling` of its own, or for `cccopt profile`.
 
-A module that is loaded by the driver's functions registers nothing, so the agent knows nothing of it. The loaders ask
-`current` whether kernels are to be counted, hand out the counted copies, and tell where the counts lie. These are read
-at the end, of the ``with`` statement or of the process.
+A module that is loaded with the driver's functions registers nothing, so the agent does not know about it. The loaders
+ask `current` whether to count kernels, hand out the counted copies, and say where the counts are. These are read at the
+end of the ``with`` statement or of the process.
 
-What is compiled from a text lies in a temporary file, which is gone by then. So the text is kept in the cache folder,
-and the counts name that file.
+A text is compiled from a temporary file, which is gone by then. So the text is kept in the cache folder, and the counts
+name that file.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from cccopt.toolchain.cache import cache_folders, prepare
 from cccopt.toolchain.instrument import COUNT_VARIABLE
 
 Copy = Callable[[int, int], bytes]
-"""Copies bytes from a device, of an address and a number, once all that runs there has ended."""
+"""Copies bytes from a device, given an address and their number, once everything running there has ended."""
 
 _HEAD = struct.Struct("<QQQQ")
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedCounts:
-    """A module with counters: its name, its device's, where they and their layout are in the device's memory, and the
-    ``text`` that was compiled (None: not known).
+    """A module with counters: its name, its device's, where the counters and their layout are in the device's memory
+    (``head``), and the ``text`` that was compiled (None: not known).
     """
 
     name: str
@@ -78,7 +78,7 @@ class Profiling:
     run: RunFile = field(default_factory=RunFile)
 
     def add(self, name: str, device: str, head: int, copy: Copy, text: str | None) -> LoadedCounts:
-        """A module that was compiled from ``text``, if that is known, and loaded; its `MODULE_HEAD` is at the address
+        """Add a loaded module, which was compiled from ``text`` (None: not known); its `MODULE_HEAD` is at the address
         ``head``.
         """
         loaded = LoadedCounts(name, device, copy, _HEAD.unpack(copy(head, _HEAD.size)), text)
@@ -91,7 +91,7 @@ class Profiling:
 
 
 def _kept(text: str, name: str) -> str | None:
-    """A file of the cache folder with ``text``; None where there is none."""
+    """Write ``text`` to a file in a cache folder and return its name; None if that is not possible."""
     for folder in cache_folders():
         file = Path(folder) / "sources" / hashlib.sha256(encoded(text)).hexdigest()[:16] / name
         try:
@@ -112,13 +112,13 @@ def profile(output: str | os.PathLike[str] | None = None) -> Iterator[Profiling]
     """Count the kernels of the modules that `cccopt.pycuda.SourceModule`, `cccopt.cupy_module` or `cccopt.optimize`
     load in a ``with`` block, without rewriting them.
 
-    A `profile` around this one counts the same modules, too.
+    A `profile` around this one also counts these modules.
 
     Args:
-        output: The file to write after the block, as `cccopt profile` does; none if it is None.
+        output: The file to write after the block, as `cccopt profile` does; no file if it is None.
 
     Returns:
-        For ``with``, a `Profiling`, whose ``run`` holds the counts after the block. Times of kernels are not in it.
+        A context manager for a `Profiling`, whose ``run`` holds the counts, but no kernel times, after the block.
 
     Raises:
         CccError: If ``output`` cannot be written (CCC086).
@@ -140,8 +140,8 @@ def profile(output: str | os.PathLike[str] | None = None) -> Iterator[Profiling]
 
 
 def current() -> Profiling | None:
-    """What counts at present: the innermost `profile`, or `cccopt profile` around the process; nothing where that takes
-    times.
+    """The current `Profiling`: of the innermost `profile`, or of `cccopt profile` around the process. None if nothing
+    is counted, or if `cccopt profile` takes times.
     """
     asked = os.environ.get(COUNT_VARIABLE)
     if asked == "0":
@@ -155,17 +155,17 @@ def current() -> Profiling | None:
 
 
 def as_written(mode: str) -> str:
-    """The ``mode`` of a module, but ``off`` where `cccopt profile` takes the times of kernels as they are written."""
+    """The ``mode`` of a module, but ``off`` if `cccopt profile` takes the times of kernels as they are written."""
     return "off" if os.environ.get(COUNT_VARIABLE) == "0" else mode
 
 
 def _leave(profiling: Profiling, folder: Path, process: int) -> None:
-    """Leaves the counts where `cccopt profile` finds them, at the end of the process that made them."""
+    """Write the counts where `cccopt profile` finds them, at the end of the process that made them."""
     if os.getpid() != process:
         return
     try:
         counts = profiling.counts()
-    except Exception as problem:  # the libraries' own, as where the context is gone; Python has ended by now
+    except Exception as problem:  # the libraries' own, for example if the context is gone; Python is ending
         _say(folder, "unit", "cuda", f"failed {' '.join(str(problem).split())}")
         return
     write_bytes(folder / f"{process}.python{COUNTS_SUFFIX}", counts_file(counts))
@@ -173,7 +173,7 @@ def _leave(profiling: Profiling, folder: Path, process: int) -> None:
 
 
 def _say(folder: Path, *words: str) -> None:
-    """Says of this process what the agent would."""
+    """Write what the agent would note about this process."""
     write_text(folder / f"{os.getpid()}.python{PROCESS_SUFFIX}", "".join(f"{word}\n" for word in words))
 
 

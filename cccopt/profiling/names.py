@@ -9,7 +9,7 @@ from typing import Any
 
 
 def shown(name: str) -> str:
-    """The C++ name of a mangled one, with its template arguments and parameters; any other as it is."""
+    """The demangled C++ name, with its template arguments and parameters; any other name as it is."""
     demangle = _demangler()
     mangled = _static(name)
     if demangle is None or not mangled.startswith("_Z"):
@@ -24,9 +24,9 @@ def shown(name: str) -> str:
 
 
 def _static(name: str) -> str:
-    """The name of what is static in one of several files that are linked (`-rdc=true`), without the file's number.
+    """The name of a static function or variable without the number of its file, which nvcc adds with `-rdc=true`.
 
-    nvcc writes ``__nv_static_25__92da177b_4_a_cu_bfad4959__Z4statPi``: how long the number is, it, and the name.
+    ``__nv_static_25__92da177b_4_a_cu_bfad4959__Z4statPi`` is the number's length, the number, and the name.
     """
     found = re.match(r"__nv_static_(\d+)_", name)
     if found is None:
@@ -37,7 +37,7 @@ def _static(name: str) -> str:
 
 @cache
 def _demangler() -> Any:
-    """``__cxa_demangle`` of the C++ library, which is there where nvcc's host compiler is; else None."""
+    """``__cxa_demangle`` of the C++ library, which comes with nvcc's host compiler; None if there is none."""
     for library in ("libstdc++.so.6", "libc++abi.so.1"):
         try:
             function = ctypes.CDLL(library).__cxa_demangle

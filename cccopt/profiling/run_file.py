@@ -1,4 +1,4 @@
-"""What runs of a program counted, by kernel, source line, branch and loop, and the file that holds it.
+"""The counts of a program's runs, by kernel, source line, branch and loop, and the file that holds them.
 
     {"schema": 2, "cccopt": "0.1.0", "runs": 1, "devices": ["NVIDIA H100 80GB HBM3"],
      "sources": {"app.cu": "<SHA-256>"},
@@ -9,8 +9,8 @@
 The emulator and GPUs make the same file. `run_file.schema.json` beside this module is its JSON Schema; the fields
 are those of the classes below, in their order. ``kernels`` are the marked regions, which ``--ccc-profile`` reads.
 
-Lines are counted without those of ``#pragma ccc``, and the hash of a source leaves them out too (`sources`), so a run
-of a program that is not annotated yet fits the program afterwards.
+Line numbers and the hash of a source leave out the lines of ``#pragma ccc`` (`sources`), so a run of a program that is
+not annotated yet still fits the annotated program.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ LANES = 32
 class LineCount:
     """The instructions of a place in the source: ``warps`` issued them, ``lanes`` were active in them.
 
-    Both are sums over instructions and executions. ``column`` is 0 where the line is all that is known. Its accesses to
-    global memory made ``requests`` (groups of lanes) and touched ``sectors`` of 32 bytes, None where these were not
-    counted. ``groups`` are of a sample: warps and lanes of its random groups, one after the other.
+    Both are sums over instructions and executions. ``column`` is 0 if only the line is known. Its accesses to global
+    memory made ``requests`` (groups of lanes) and touched ``sectors`` of 32 bytes, None if these were not counted. For
+    a sample, ``groups`` holds the warps and lanes of its random groups, one group after the other.
     """
 
     GROUPED: ClassVar = ("warps", "lanes")
@@ -71,8 +71,8 @@ class BranchCount:
     """A conditional branch of the PTX: ``warps`` and ``lanes`` ran it, ``taken`` lanes jumped.
 
     In ``split`` executions some lanes jumped and others did not. ``histogram[k]`` is the number of executions in which
-    k lanes jumped (33 numbers), None where that was not counted. Several branches of one place keep their order.
-    ``groups`` are of a sample: the numbers that `GROUPED` names, of its random groups, one group after the other.
+    k lanes jumped (33 numbers), None if that was not counted. Several branches at one place keep their order. For a
+    sample, ``groups`` holds the numbers that `GROUPED` names for its random groups, one group after the other.
     """
 
     GROUPED: ClassVar = ("warps", "lanes", "taken", "split")
@@ -91,8 +91,8 @@ class BranchCount:
 @dataclass(frozen=True, slots=True)
 class LoopCount:
     """A loop of the PTX: ``entries`` warps and ``entered`` lanes came to it from outside, and began ``warps`` and
-    ``lanes`` iterations. An iteration begins at the loop's header; if that is where the loop is left, the last,
-    incomplete one counts too. ``groups`` are as in `BranchCount`.
+    ``lanes`` iterations. An iteration begins at the loop's header; if the loop is left there, the last, incomplete one
+    counts too. ``groups`` is as in `BranchCount`.
     """
 
     GROUPED: ClassVar = ("entries", "entered", "warps", "lanes")
@@ -109,12 +109,12 @@ class LoopCount:
 
 @dataclass(frozen=True, slots=True)
 class FunctionRun:
-    """A function: a kernel, or what kernels call (``kernel`` is False; its counts are of all callers).
+    """A function: a kernel, or one that kernels call (``kernel`` is False; its counts are of all callers).
 
-    ``unit`` is the file that it was compiled from. What is not known is None: ``launches`` and ``time_ns`` where no
-    run was timed, the resources (of the plain and of the counted copy; ``shared`` in bytes), the ``launched`` warps of
-    all launches and the largest x, y and z of their blocks where they were not asked for. Without ``counted`` there is
-    only time. ``sample`` is there if not all warps were counted.
+    ``unit`` is the file that it was compiled from. Values not recorded, such as ``launches`` and ``time_ns``, are None.
+    Resources are of the plain and of the counted copy, ``shared`` in bytes. ``launched`` is the number of warps of all
+    launches, ``block`` the largest x, y and z of their blocks. If ``counted`` is False, only the time is known.
+    ``sample`` is None if all warps were counted.
     """
 
     GROUPED: ClassVar = LineCount.GROUPED
@@ -149,15 +149,15 @@ class FunctionRun:
 
     @property
     def groups(self) -> tuple[int, ...]:
-        """Warps and lanes of a sample's random groups, of all lines."""
+        """Warps and lanes of a sample's random groups, over all lines."""
         total: tuple[int, ...] = ()
         for line in self.lines:
             total = together(total, line.groups or ())
         return total
 
     def error(self, count: Sampled, part: str = "lanes", whole: str = "warps") -> float | None:
-        """Half the width of the interval of a ratio of two figures of this function, or of something in it; None if not
-        known.
+        """Half the width of the interval of the ratio ``part`` / ``whole`` of this function, or of something in it;
+        None if not known.
         """
         if self.sample is None:
             return None
@@ -172,7 +172,7 @@ class FunctionRun:
 
 
 Sampled = LineCount | BranchCount | LoopCount | FunctionRun
-"""What has numbers of a sample's random groups."""
+"""Everything that can hold numbers for a sample's random groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +186,12 @@ class UncountedKernel:
 
 @dataclass(frozen=True, slots=True)
 class RunFile:
-    """What one run or several of a program counted. ``runs`` is their number; an empty file has none.
+    """The counts of one or several runs of a program. ``runs`` is their number, 0 in an empty file.
 
     ``devices`` are names of GPUs, or ``emulator``; ``hardware`` describes those that were timed.
-    ``sources`` are hashes by the names that the counts use.
-    ``notes`` are sentences on what is missing. ``candidates`` are of programs built with ``--ccc-candidates``, of which
-    no region is annotated.
+    ``sources`` maps the file names that the counts use to hashes.
+    ``notes`` are sentences on what is missing. ``candidates`` are from programs built with ``--ccc-candidates``, which
+    have no annotated regions.
     """
 
     cccopt: str = __version__
@@ -207,7 +207,7 @@ class RunFile:
 
     @property
     def time_ns(self) -> int | None:
-        """The time of all kernels; None where no run was timed."""
+        """The time of all kernels; None if no run was timed."""
         known = [f.time_ns for f in self.functions if f.time_ns is not None]
         known += [kernel.time_ns for kernel in self.uncounted]
         return sum(known) if known else None
@@ -227,7 +227,7 @@ def read(path: str | os.PathLike[str]) -> RunFile:
 
 
 def of_json(data: Mapping[str, Any]) -> RunFile:
-    """What a file holds. Raises ValueError, KeyError or TypeError where that is no run."""
+    """The run that a file holds. Raises ValueError, KeyError or TypeError if it is not a run."""
     require_schema(data["schema"])
     kernels = regions_in(data["kernels"])
     if data["schema"] != SCHEMA:
@@ -245,13 +245,13 @@ def write(path: str | os.PathLike[str], run: RunFile) -> None:
 
 
 def as_text(run: RunFile) -> str:
-    """What the file of a run holds: JSON, a line for each count."""
+    """The text of a run's file: JSON, with a line for each count."""
     data: dict[str, Any] = {"schema": SCHEMA}
-    # `asdict` would take the regions apart too, whose keys are numbers.
+    # `asdict` would also take apart the regions, whose keys are numbers.
     data |= {**asdict(replace(run, kernels=RunProfile())), "kernels": kernels_of(run.kernels)}
     functions, candidates = data.pop("functions"), data.pop("candidates")
     head = json.dumps(data, indent=1, ensure_ascii=False)
-    # Names of files may be no UTF-8; `write_text` gives their bytes back.
+    # File names may not be UTF-8; `write_text` restores their bytes.
     listed = ",\n".join(f"  {_function(entry)}" for entry in functions)
     tried = ",\n".join(f"  {json.dumps(entry)}" for entry in candidates)
     return f'{head[:-2]},\n "functions": [\n{listed}\n ],\n "candidates": [\n{tried}\n ]\n}}\n'
@@ -273,6 +273,3 @@ def _function(entry: dict[str, Any]) -> str:
 
 def _items(counts: Sequence[dict[str, Any]]) -> str:
     return ",".join(f"\n    {json.dumps(count, ensure_ascii=False)}" for count in counts)
-
-
-# --- several runs ---

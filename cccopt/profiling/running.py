@@ -1,6 +1,6 @@
-"""Running a program for its counts, or for the times of its kernels: with the agent in it, which leaves files.
+"""Running a program for its counts, or for the times of its kernels: the agent inside it leaves files.
 
-The program is run as it is, twice: with its counted kernels, then with its plain ones, whose times are those of the
+The program runs unchanged, twice: with its counted kernels, then with its plain ones, whose times are those of the
 program without counters. `agent.cpp` says what the files hold.
 """
 
@@ -45,10 +45,10 @@ class UnitCounts:
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """The launches of a kernel on one device; ``name`` is the plain one of a copy that is ``counted``, too.
+    """The launches of a kernel on one device; ``name`` is the plain name, even if they are of the ``counted`` copy.
 
-    ``shared`` are the bytes of static shared memory, ``warps`` those of all launches, ``block`` is the largest x, y and
-    z of their blocks.
+    ``shared`` is static shared memory in bytes, ``warps`` the number of warps of all launches, ``block`` the largest x,
+    y and z of their blocks.
     """
 
     name: str
@@ -66,10 +66,10 @@ class KernelTime:
 class ProgramRun:
     """A run of the program: its exit status as a shell shows it, and what its processes left.
 
-    ``instrumented`` tells whether a file of the program has counters, ``used_cuda`` whether CUDA was started.
-    ``devices`` are those that ran kernels, where times were taken.
-    ``lost`` says what is lost of it and why, a sentence each; ``untimed`` why there are no times, where there are none;
-    ``blind`` that `cudaDeviceReset`, which takes counts with it, went unseen.
+    ``instrumented`` says whether a file of the program has counters, ``used_cuda`` whether CUDA was started.
+    ``devices`` are those that ran kernels, if times were taken.
+    ``lost`` says in sentences what is lost and why; ``untimed`` says why there are no times, if there are none;
+    ``blind`` says that `cudaDeviceReset`, which destroys counts, could not be observed.
     """
 
     status: int
@@ -85,10 +85,10 @@ class ProgramRun:
 
 
 def run_program(command: Sequence[str], folder: Path, *, counted: bool, timed: bool) -> ProgramRun:
-    """Run ``command`` with the agent, whose files go into the empty ``folder``: with its counted kernels and what it
-    prints, or with its plain ones and in silence.
+    """Run ``command`` with the agent, whose files go into the empty ``folder``. It runs its counted kernels or, with
+    its standard output discarded, its plain ones.
 
-    Raises CccError where the program cannot be run (CCC086) and for want of an agent (CCC082, CCC110).
+    Raises CccError if the program cannot be run (CCC086), and if there is no agent (CCC082, CCC110).
     """
     program = shutil.which(command[0])
     if program is None:
@@ -103,22 +103,22 @@ def run_program(command: Sequence[str], folder: Path, *, counted: bool, timed: b
 
 
 def environment_for(folder: Path, *, counted: bool, timed: bool) -> dict[str, str]:
-    """The environment with which a program and what it starts leave the agent's files in ``folder``.
+    """The environment in which a program and its child processes leave the agent's files in ``folder``.
 
-    Raises CccError for want of an agent (CCC082, CCC110).
+    Raises CccError if there is no agent (CCC082, CCC110).
     """
     return _environment(_loadable(agent(), folder), folder, counted=counted, timed=timed)
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Standard input where it is a file, which both runs are to read from the same place."""
+    """Standard input: if it is a file, both runs are to read it from the same position."""
 
     start: int | None
 
     @classmethod
     def of_now(cls) -> Input:
-        """The place that it is at."""
+        """Standard input at its current position."""
         try:
             regular = os.path.isfile(f"/dev/fd/{sys.stdin.fileno()}")
             return cls(os.lseek(sys.stdin.fileno(), 0, os.SEEK_CUR) if regular else None)
@@ -126,14 +126,14 @@ class Input:
             return cls(None)
 
     def again(self) -> None:
-        """Go back to that place."""
+        """Go back to that position."""
         if self.start is not None:
             with suppress(OSError, ValueError):
                 os.lseek(sys.stdin.fileno(), self.start, os.SEEK_SET)
 
 
 def _loadable(library: Path, folder: Path) -> str:
-    """A path that LD_PRELOAD can hold: it has spaces and colons between paths."""
+    """A path that LD_PRELOAD can hold: spaces and colons separate its paths."""
     if not set(" :") & set(str(library)):
         return str(library)
     if set(" :") & set(str(folder)):
@@ -163,7 +163,7 @@ def _environment(library: str, folder: Path, *, counted: bool, timed: bool) -> d
 
 
 def _cupti() -> Iterator[str]:
-    """Where a libcupti may lie: beside nvcc, or in the packages of PyPI."""
+    """The libcupti files found in nvcc's toolkit and in packages from PyPI."""
     roots = []
     with suppress(CccError):
         roots.append(find_nvcc().root)
@@ -226,7 +226,7 @@ def left_in(folder: Path, process: int, code: int, *, counted: bool) -> ProgramR
 
 
 def _lines(log: Path) -> dict[str, str]:
-    """What a process said of itself: for each word, what follows it."""
+    """What a process noted about itself: for each keyword, what follows it."""
     said: dict[str, str] = {}
     for line in log.read_text(errors="surrogateescape").splitlines():
         word, _, rest = line.partition(" ")
@@ -235,7 +235,7 @@ def _lines(log: Path) -> dict[str, str]:
 
 
 def _how(said: Mapping[str, str], number: int, code: int | None) -> str:
-    """Why what a process had to tell did not come."""
+    """Why the counts or times of a process are missing."""
     if "failed" in said:
         return said["failed"]
     if code is not None and code < 0:
@@ -253,7 +253,7 @@ def _signal(number: int) -> str:
 
 
 def _units(data: bytes) -> Iterator[UnitCounts]:
-    """The units in a file of counts; what follows a broken one is passed over."""
+    """The units in a file of counts, up to the first incomplete one."""
     at = len(_MAGIC)
     while data.startswith(_MAGIC) and at + _SIZES.size <= len(data):
         sizes = _SIZES.unpack_from(data, at)

@@ -1,7 +1,7 @@
 """Counts of a sample of the warps: how many warps they stand for, and how exact their sums are.
 
-The warps of a sample are in random groups. How far the groups' sums differ tells the error of the sum of all: K. M.
-Wolter, "Introduction to Variance Estimation", 2nd ed., 2007, ch. 2.
+The warps of a sample are in random groups. The error of the total sum follows from how far the groups' sums differ:
+K. M. Wolter, "Introduction to Variance Estimation", 2nd ed., 2007, ch. 2.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from cccopt.student import student
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Of what warps the counts are if not of all: how many warps those counted stand for, ``warps``, and the squares
-    of how many each of them stands for.
+    """The warps that were counted, if not all: they stand for ``warps`` warps, and ``squares`` is the sum of the
+    squares of how many each of them stands for.
     """
 
     warps: int
@@ -31,8 +31,8 @@ class Sample:
         return Sample(self.warps + other.warps, self.squares + other.squares)
 
     def error(self, pairs: Iterable[tuple[int, int]], part: int, whole: int) -> float | None:
-        """Half the width of the interval that holds the ratio ``part`` / ``whole`` at 95 %, from the parts and wholes
-        of random groups. None where fewer than two groups have any.
+        """Half the width of the 95 % confidence interval of the ratio ``part`` / ``whole``, from ``pairs``, the parts
+        and wholes of random groups. None if fewer than two groups have a nonzero whole.
         """
         some = [(p, w) for p, w in pairs if w]
         if len(some) < 2 or not whole:
@@ -44,11 +44,11 @@ class Sample:
 
 
 def together(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
-    """Numbers of groups added; where there are more of one, those that follow are added to the first ones again."""
+    """Add the numbers of groups; if one side has more, its further ones are added to the first ones again."""
     most, fewest = (a, b) if len(a) >= len(b) else (b, a)
     if not fewest:
         return tuple(most)
-    # Random groups put together at random are random groups.
+    # Random groups combined at random are random groups.
     total = list(fewest)
     for i, n in enumerate(most):
         total[i % len(fewest)] += n

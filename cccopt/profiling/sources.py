@@ -1,10 +1,10 @@
-"""The source of what was counted: its lines and its hash without ``#pragma ccc`` lines, and whether it is still so.
+"""The source files of counted code: their line numbers and hashes, both without ``#pragma ccc`` lines.
 
     1  __global__ void f(int* p) {           1
     2  #pragma ccc for
     3    for (...)                           2
 
-The right column is the number that a run's file gives: annotations come and go, and the counts stay where they are.
+The right column is the line number in a run's file: annotations come and go, and the counts stay where they are.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class Source:
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """Its lines without their ends, as compilers count them."""
+        """Its lines as compilers count them, without their ends."""
         return tuple(line.removesuffix("\r") for line in self.text.split("\n"))
 
     @cached_property
     def _annotations(self) -> tuple[int, ...]:
-        """The numbers of the lines of ``#pragma ccc``, in order; one that is continued has several."""
+        """The numbers of the lines of ``#pragma ccc``, in order; a continued directive has several."""
         found: list[int] = []
         number, at = 1, 0
         for start, end in pragmas(self.text):
             number += self.text.count("\n", at, start)
             last = number + self.text.count("\n", start, end)
-            # A directive may hold the end of its line.
+            # A directive may include the end of its line.
             found += range(number, last if self.text[end - 1] == "\n" else last + 1)
             number, at = last, end
         return tuple(found)
@@ -58,7 +58,7 @@ class Source:
         return line - bisect_left(self._annotations, line)
 
     def shown(self, number: int) -> int:
-        """The line of the text that has a number."""
+        """The line of the text whose number without annotations is ``number``."""
         line = number
         while (now := number + bisect_right(self._annotations, line)) != line:
             line = now
@@ -86,8 +86,8 @@ def files_of(functions: Iterable[FunctionRun]) -> tuple[str, ...]:
 
 
 def with_sources(run: RunFile, sources: Mapping[str, Source]) -> RunFile:
-    """``run``, whose lines are those of the texts as the compiler saw them, with numbers that leave annotations out,
-    and with the hashes of the sources.
+    """Renumber the lines of ``run``, which have the compiler's numbers, without annotations, and add the hashes of the
+    ``sources``.
     """
     functions = tuple(
         replace(

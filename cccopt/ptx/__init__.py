@@ -1,1 +1,1 @@
-"""The language: grammar, IR, parser, printer, verifier, and the one table of instructions."""
+"""The PTX language: grammar, IR, parser, printer, verifier, and the instruction table."""

@@ -1,7 +1,7 @@
 """The actions of the PTX grammar: each method builds the node of the rule that it is named after.
 
-Lark calls a method when it reduces its rule, so text order holds: a ``.reg`` is seen before the names that it
-declares are used, and names are resolved while parsing by a stack of scopes (PTX ISA 9.0, 4.4 and 5.2).
+Lark calls a method when it reduces its rule, so the order of the text holds: a ``.reg`` is seen before the names
+that it declares are used. A stack of scopes resolves names while parsing (PTX ISA 9.0, 4.4 and 5.2).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cccopt.ptx.tokens import Token
 from cccopt.ptx.whole import Where, location_parts
 from cccopt.text import Position, shortened
 
-# The numbers in markers.
+# The form of the numeric values in markers.
 _CLAUSES = {
     "line": re.compile(r"[0-9]{1,9}(:[0-9]{0,9})?"),
     "block": re.compile(r"[1-9][0-9]{0,3}(,[1-9][0-9]{0,3}){0,2}"),
@@ -26,10 +26,10 @@ _CLAUSES = {
 }
 
 MOST_SCOPES = 500
-"""Scopes that may be open at a time; ptxas gives up at about 1,000."""
+"""The most scopes that may be open at once; ptxas gives up at about 1,000."""
 
 MOST_NAMES = 1 << 20
-"""Names that counts such as ``%r<9>`` may declare in one function; real ones have less than a tenth as many."""
+"""The most names that counts such as ``%r<9>`` may declare in one function; real functions need less than a tenth."""
 
 
 def _dotless(token: Token) -> str:
@@ -43,7 +43,7 @@ def _spelled_out(declared: ir.RegisterNames) -> list[str]:
 
 
 class ModuleBuilder(OperandBuilder):
-    """Builds a `Module` from the rules of ``ptx.lark``; ``reset`` before each text."""
+    """Builds a `Module` from the rules of ``ptx.lark``; call ``reset`` before each text."""
 
     def _flat(self, children: Children) -> Children:
         if not self._split:
@@ -53,7 +53,7 @@ class ModuleBuilder(OperandBuilder):
     # --- module ---
 
     def start(self, children: Children) -> ir.Module:
-        # Markers mean something in functions only: elsewhere they are comments.
+        # Markers have a meaning only in functions; elsewhere they are comments.
         return ir.Module(tuple(c for c in self._flat(children) if c.__class__ is not Token))
 
     def directive(self, children: Children) -> ir.Directive:
@@ -329,7 +329,7 @@ class ModuleBuilder(OperandBuilder):
         return ir.RegisterNames(children[0].value, self._count(children[1]) if len(children) > 1 else None)
 
     def _count(self, token: Token) -> int:
-        """How many names a declarator declares: listing them must not fill the memory."""
+        """How many names a declarator declares; limited, because listing them takes memory."""
         count = integer_of(token)
         self._declared += count
         if self._declared > MOST_NAMES:

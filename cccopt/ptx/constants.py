@@ -1,8 +1,8 @@
 """Constant expressions and their values (PTX ISA 9.0, 4.5): ``(1+2)*3``, ``WARP_SZ-1``, ``x ? y : z``.
 
-Integers have 64 bits and are signed unless spelled ``U``, cast to ``.u64`` or too large; floats are doubles.
-The parser keeps an expression by its tokens, so that it is printed as it was; code that wants to compute
-with it takes the module `with_constants`.
+Integers have 64 bits and are signed unless they end in ``U``, are cast to ``.u64`` or are too large; floats are
+doubles. The parser keeps the tokens of an expression, so it prints as it was; code that computes with it uses
+`with_constants`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
     ("*", "/", "%"),
 )  # fmt: skip
 _LEVEL = {sign: level for level, signs in enumerate(_LEVELS) for sign in signs}
-_MOST_NESTED = 150  # well within Python's own limit
+_MOST_NESTED = 150  # well within Python's recursion limit
 _MOST_DIGITS = 1000
 
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
@@ -83,7 +83,7 @@ _FLOATS: dict[str, Callable[[float, float], float]] = {
 
 
 def value_of(expression: Expression) -> Literal:
-    """The literal of ``expression``'s value; ValueError where it has no value."""
+    """Return the value of ``expression`` as a literal; raises ValueError if it has none."""
     reader = _Reader(expression.tokens)
     try:
         value = reader.conditional()
@@ -99,7 +99,7 @@ def value_of(expression: Expression) -> Literal:
 def number(spelling: str) -> int | float:
     """The value of a numeric token without a sign: ``017`` is 15, ``0f3F800000`` is 1.0.
 
-    Raises ValueError for an octal number with other digits, and for one of very many digits.
+    Raises ValueError for an 8 or 9 in an octal number, and for a number of more than 1,000 characters.
     """
     if len(spelling) > _MOST_DIGITS:
         raise ValueError(f"a number of {len(spelling)} digits")
@@ -118,7 +118,7 @@ def number(spelling: str) -> int | float:
 
 
 class _Reader:
-    """Recursive descent over the tokens of an expression, computing as it goes."""
+    """A recursive-descent parser for the tokens of an expression that computes the value as it goes."""
 
     def __init__(self, tokens: tuple[str, ...]) -> None:
         self.tokens = tokens
@@ -150,7 +150,7 @@ class _Reader:
         return chosen[0] if chosen else value
 
     def _binary(self, weakest: int) -> _Value:
-        """The value up to an operator that binds less than those of level ``weakest``."""
+        """The value up to the first operator that binds less tightly than those of level ``weakest``."""
         self.depth += 1
         if self.depth > _MOST_NESTED:
             raise ValueError("it is nested too deeply")
@@ -194,7 +194,7 @@ def _truth(value: _Value) -> bool:
 
 
 def _integer(value: int, unsigned: bool, wrap: bool = False) -> _Integer:
-    """``value`` in 64 bits; a literal that is too large for a signed one is unsigned, unless it ``wrap`` s."""
+    """``value`` in 64 bits; one too large for a signed integer becomes unsigned, unless ``wrap`` is set."""
     value &= (1 << 64) - 1
     if unsigned or (value >> 63 and not wrap):
         return _Integer(value, True)
@@ -247,7 +247,7 @@ def _apply_floats(sign: str, a: float, b: float) -> _Value:
 
 
 def with_constants(module: Module) -> Module:
-    """``module`` with every constant expression replaced by the literal of its value."""
+    """``module`` with every constant expression replaced by its value, a literal."""
     return Module(tuple(map(_item, module.items)))
 
 
@@ -281,7 +281,7 @@ def _initializer(initializer: Initializer) -> Initializer:
 
 
 _PLAIN = frozenset({Register, SpecialRegister, Literal, Symbol})
-"""Operands that hold no constant expression, as most do."""
+"""Classes of operands that hold no constant expression; most operands are of these."""
 
 
 def _statement(statement: Statement) -> Statement:

@@ -7,12 +7,12 @@ from cccopt.text import Position, SourceText
 
 
 class PtxError(CccError):
-    """PTX text that is not PTX (CCC001 to CCC005) or a module that breaks its rules (CCC006 to CCC009)."""
+    """Text that is not PTX (CCC001 to CCC005) or a module that breaks the rules of PTX (CCC006 to CCC009)."""
 
 
 def ptx_error(
     code: str, message: str, source: SourceText, position: Position | None, *, why: str = "", help: str = ""
 ) -> PtxError:
-    """A `PtxError` of one diagnostic that points at ``position`` of ``source``."""
+    """A `PtxError` with one diagnostic that points at ``position`` in ``source``."""
     place = None if position is None else source.place(position)
     return PtxError(error(code, message, place, why=why, help=help))

@@ -34,26 +34,26 @@ class SpecialRegister:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A numeric literal by its token: ``42``, ``-1``, ``0x7F``, ``0f3F800000``, ``0d3FF0000000000000``."""
+    """A numeric literal as its token: ``42``, ``-1``, ``0x7F``, ``0f3F800000``, ``0d3FF0000000000000``."""
 
     spelling: str
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A constant expression by its tokens: ``("(", "1", "+", "2", ")", "*", "3")``; see `constants`."""
+    """A constant expression as its tokens: ``("(", "1", "+", "2", ")", "*", "3")``; see `constants`."""
 
     tokens: tuple[str, ...]
 
     @property
     def spelling(self) -> str:
-        """The tokens with blanks between."""
+        """The tokens, separated by blanks."""
         return " ".join(self.tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A variable, function, parameter or label by name."""
+    """The name of a variable, function, parameter or label."""
 
     name: str
 
@@ -104,7 +104,7 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A parenthesised list of a call: ``(param0, param1)``."""
+    """A parenthesized list of a call: ``(param0, param1)``."""
 
     elements: tuple[Operand, ...]
 
@@ -119,7 +119,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """``!p``: a predicate operand used negated."""
+    """``!p``: a negated predicate operand."""
 
     operand: Register
 
@@ -178,11 +178,11 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A comment of ours: ``// ccc EVENT ID key=value ... file=PATH``.
+    """A comment that cccopt reads: ``// ccc EVENT ID key=value ... file=PATH``.
 
-    ``event`` is ``for.begin``, ``if.end``, ``overhead.begin`` and the like, ``region`` the number of the
-    annotation (0 where there is none). A value has no blanks, but for ``file``, which is last and runs to the
-    end of the line; a flag is a key with an empty value and prints as the key alone.
+    ``event`` is, for example, ``for.begin``, ``if.end`` or ``overhead.begin``; ``region`` is the number of the
+    annotation (0 if there is none). A value has no blanks, except that of ``file``, which comes last and runs to
+    the end of the line; a flag is a key with an empty value and prints as the key without ``=``.
     """
 
     event: str
@@ -193,7 +193,7 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """``.loc file line column [, function_name label[+offset], inlined_at file line column]``. Sticky."""
+    """``.loc file line column [, function_name label[+offset], inlined_at file line column]``. Holds until the next."""
 
     file: int
     line: int
@@ -256,7 +256,7 @@ class Variable:
     """A variable or parameter: ``.visible .global .align 4 .b32 name[4] = {...};``.
 
     ``space`` is ``global``, ``const``, ``shared``, ``local`` or ``param`` (``reg``: a parameter in a
-    register; ``tex``: a legacy texture). ``dimensions`` holds a size for each bracket, None for ``[]``;
+    register; ``tex``: a legacy texture). ``dimensions`` holds one size per pair of brackets, None for ``[]``;
     ``pointer`` is the ``.ptr`` clause as (space or None, alignment or None). ``type`` is spelled with its
     dots (``.b8``, ``.v4 .f32``), linkage and attributes without (``visible``, ``managed``; a parameter may be
     ``hidden``).
@@ -285,7 +285,7 @@ class Pragma:
 
 @dataclass(frozen=True, slots=True)
 class BranchTargets:
-    """``name: .branchtargets a, b;`` or ``.calltargets``; ``directive`` tells which, with its dot.
+    """``name: .branchtargets a, b;`` or ``.calltargets``; ``directive`` is the name used, with its dot.
 
     A range of labels, ``L<3>``, is written out: ``L0, L1, L2``.
     """
@@ -300,7 +300,7 @@ class BranchTargets:
 class CallPrototype:
     """``name: .callprototype (returns) _ (parameters) [.noreturn];``.
 
-    ``lists`` tells whether returns and parameters have parentheses, be they empty.
+    ``lists`` says whether the returns and the parameters have parentheses, even empty ones.
     """
 
     label: str
@@ -330,7 +330,7 @@ class Close:
 class Directive:
     """A directive with plain arguments: ``.version 9.0``, ``.target sm_90, debug``, ``.maxntid 256, 1, 1``.
 
-    ``name`` has its dot (``.maxntid``), arguments are tokens as spelled (``256``, a string with its quotes).
+    ``name`` includes its dot (``.maxntid``); arguments are tokens as spelled (``256``, a string with its quotes).
     """
 
     name: str
@@ -352,9 +352,9 @@ Body: TypeAlias = "tuple[Statement, ...]"
 class Function:
     """A kernel (``kind`` "entry") or a device function ("func"); ``body`` is None for a prototype.
 
-    ``directives`` are the performance directives between the parameter list and the body; ``parenthesised``
-    tells whether there is a parameter list, be it empty, ``terminated`` whether a prototype ends with its ``;``;
-    ``no_returns`` that an empty list of results comes before the name.
+    ``directives`` are the performance directives between the parameter list and the body. ``parenthesised``
+    says whether a parameter list exists, even an empty one, ``terminated`` whether a prototype ends with its ``;``,
+    ``no_returns`` whether an empty list of results precedes the name.
     """
 
     kind: str
@@ -373,7 +373,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """``.section .debug_info { ... }``: DWARF data, one `Directive` a line; a label is one named ``x:``."""
+    """``.section .debug_info { ... }``: DWARF data, one `Directive` per line; a label is one named ``x:``."""
 
     name: str
     lines: tuple[Directive, ...]
@@ -387,7 +387,7 @@ Item: TypeAlias = "Directive | Variable | RegisterDeclaration | Function | Secti
 class Module:
     """A whole PTX file, items in file order; ``.version``, ``.target``, ``.file`` are `Directive` items.
 
-    So is a line of debug data of PTX before 2.0: `Directive` ``@@DWARF .byte``.
+    A line of debug data in PTX before 2.0 is one too: `Directive` ``@@DWARF .byte``.
     """
 
     items: tuple[Item, ...]

@@ -1,8 +1,8 @@
 """The one instruction table: operand roles, types, effects, throughput class (PTX ISA 9.0, chapter 9).
 
-The rows are in ``isa_table.py``, where a new opcode is one row; ``isa_rows.py`` reads them. An opcode that is not
-there parses and prints, reads and writes everything it names, and is convergent; a pass that would have to understand
-it declines. The carry flag is no operand: an instruction that reads or writes it is not pure.
+The rows are in ``isa_table.py``, where a new opcode takes one row; ``isa_rows.py`` reads them. An opcode that is not
+there parses and prints, counts as reading and writing everything it names, and counts as convergent; a pass that needs
+to understand it declines. The carry flag is not an operand: an instruction that reads or writes it is not pure.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Control(Enum):
 
 
 class Arithmetic(Enum):
-    """What an instruction computes from its sources, as analyses of numbers and addresses ask."""
+    """What an instruction computes from its sources, for analyses of numbers and addresses."""
 
     OTHER = "other"
     COPY = "copy"  # of the source, perhaps in another type or state space
@@ -101,7 +101,7 @@ class Arithmetic(Enum):
     DIFFERENCE = "difference"
     NEGATION = "negation"
     PRODUCT = "product"
-    PRODUCT_SUM = "product-sum"  # the product of the first two sources, and the third
+    PRODUCT_SUM = "product-sum"  # the product of the first two sources, plus the third
     FUSED_PRODUCT_SUM = "fused-product-sum"  # the same, rounded once
     LEFT_SHIFT = "left-shift"
     RIGHT_SHIFT = "right-shift"
@@ -109,30 +109,30 @@ class Arithmetic(Enum):
     REMAINDER = "remainder"
     CONJUNCTION = "conjunction"
     DISJUNCTION = "disjunction"
-    BIT_COUNT = "bit-count"  # a number or a position of bits
+    BIT_COUNT = "bit-count"  # a number of bits or the position of one
     BIT_FIELD = "bit-field"
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the table says of one instruction (its modifiers taken into account).
+    """What the table says about one instruction, with its modifiers taken into account.
 
-    ``roles`` and ``types`` run parallel to the operands; a type is spelled without dot (``u32``), None where
-    the operand has none; the second of a `Pair` is a predicate, the elements of a `Vector` are of the
-    type each. ``space`` is ``global``, ``shared``, ``local``, ``param``, ``const`` or ``generic``.
+    ``roles`` and ``types`` run parallel to the operands. A type is spelled without its dot (``u32``) and is None if
+    the operand has none. The second of a `Pair` is a predicate, and each element of a `Vector` has the
+    type. ``space`` is ``global``, ``shared``, ``local``, ``param``, ``const`` or ``generic``.
     ``synchronises``: barriers, fences, ``.sync`` collectives, acquire/release/volatile accesses.
-    ``convergent``: the set of lanes that run it together matters. ``aligned``: an ``.aligned`` form, mma
-    or elect. ``pure``: the result is a function of the operands alone. ``waits``: it waits for other warps, other
-    grids or work in flight, or is what such a wait is for (an arrival, a copy that begins); ``fence``: it only
-    orders memory accesses. ``slots``: issue slots a warp needs (1 is full throughput). A call's facts are its
-    own; what the callee does is not in them.
+    ``convergent``: it matters which lanes run it together. ``aligned``: an ``.aligned`` form, mma
+    or elect. ``pure``: the result is a function of only the operands. ``waits``: it waits for other warps, other
+    grids or work in flight, or such a wait waits for it (an arrival, a copy that begins); ``fence``: it only
+    orders memory accesses. ``slots``: the issue slots that a warp needs (1 is full throughput). The facts of a call
+    are its own; what the callee does is not among them.
 
-    ``arithmetic``: what it computes; ``linear``: its result is a linear function of each source that only the width
-    of its type cuts off; ``reduction``: the commutative and associative operator, as a pragma spells it, by which
-    it updates a register or memory. ``uniform``: all lanes of its mask get the same result; ``collective``: the
-    lanes of its mask meet or exchange values; ``barrier``: the threads of a block or cluster meet; ``cluster``: it
-    touches other blocks of the cluster; ``grouped``: warps work as a group, on
-    registers that they hand over or on tensor memory; ``wider``: an operand may be wider than its type.
+    ``arithmetic``: what it computes. ``linear``: its result is a linear function of each source, cut off only by the
+    width of its type. ``reduction``: the commutative and associative operator, as a pragma spells it, with which
+    it updates a register or memory. ``uniform``: all lanes of its mask get the same result. ``collective``: the
+    lanes of its mask meet or exchange values. ``barrier``: the threads of a block or cluster meet. ``cluster``: it
+    touches other blocks of the cluster. ``grouped``: warps work as a group on registers that they hand
+    over or on tensor memory. ``wider``: an operand may be wider than its type.
     """
 
     known: bool
@@ -172,10 +172,10 @@ REDUCTIONS = frozenset(("+", "*", "&", "|", "^", "min", "max"))
 
 
 def facts(instruction: Instruction) -> Facts:
-    """What the table says of ``instruction``; an opcode not in it reads and writes all its operands."""
+    """What the table says about ``instruction``; an opcode not in it reads and writes all its operands."""
     known: Facts | None = instruction.__dict__.get("_facts")
     if known is None:
-        # Passes ask millions of times, so that the instruction keeps the answer.
+        # Passes ask millions of times, so the instruction keeps the answer.
         known = instruction.__dict__["_facts"] = _facts_of(instruction)
     return known
 
@@ -258,7 +258,7 @@ def registers_in(operand: Operand) -> Iterator[Register | SpecialRegister]:
 
 
 def definitions(instruction: Instruction) -> tuple[Register, ...]:
-    """The registers that ``instruction`` writes, in order, each once; if guarded, it may leave them be."""
+    """The registers that ``instruction`` writes, in order, each once; a guarded one may leave them unchanged."""
     written: list[Register] = []
     for operand, role in zip(instruction.operands, facts(instruction).roles, strict=True):
         if role is Role.DEF or role is Role.DEF_USE:
@@ -269,7 +269,7 @@ def definitions(instruction: Instruction) -> tuple[Register, ...]:
 def reads(instruction: Instruction) -> tuple[Register | SpecialRegister, ...]:
     """The registers that ``instruction`` reads: its guard, sources and address bases, in order, each once.
 
-    A guarded write keeps its old destination where the guard is false: see `is_conditional_write`.
+    A guarded write keeps the old value of its destination if the guard is false: see `is_conditional_write`.
     """
     found: dict[Register | SpecialRegister, None] = {}
     if instruction.guard is not None:
@@ -293,8 +293,8 @@ def rename(
 ) -> Instruction:
     """``instruction`` with what it reads replaced by ``uses`` and what it writes by ``definitions``.
 
-    Both go by register name (special registers too); a name without an entry (or with None) stays. The
-    guard is a use. Raises ValueError where a replacement is not allowed: a literal as a guard, or a
+    Both map register names, ``uses`` also those of special registers; a name without an entry (or with None)
+    stays. The guard is a use. Raises ValueError if a replacement is not allowed: a literal as a guard, or a
     register that is both read and written whose two replacements differ.
     """
     replacement = uses if callable(uses) else uses.get
@@ -330,7 +330,7 @@ def _register(operand: Operand) -> Register:
 
 
 def substitute(operand: Operand, new: Callable[[Register | SpecialRegister], Operand]) -> Operand:
-    """``operand`` with its registers replaced by what ``new`` gives; ValueError where that is not allowed."""
+    """``operand`` with its registers replaced by what ``new`` gives; ValueError if that is not allowed."""
     match operand:
         case Register() | SpecialRegister():
             return new(operand)
@@ -361,7 +361,7 @@ def substitute(operand: Operand, new: Callable[[Register | SpecialRegister], Ope
 
 
 def register_types(function: Function) -> dict[str, str]:
-    """Type without dot of each register that ``function`` declares, by name; ``.v4 .f32`` is ``v4.f32``."""
+    """The type, without dot, of each register that ``function`` declares, by name; ``.v4 .f32`` is ``v4.f32``."""
     types: dict[str, str] = {}
     for parameter in (*function.returns, *function.parameters):
         if parameter.space == "reg":
@@ -383,7 +383,7 @@ def declared_names(declared: RegisterNames) -> tuple[str, ...]:
 
 
 def callee_of(call: Instruction) -> str | None:
-    """The function that a direct call names; None of a call by a pointer, which names its prototype or its targets."""
+    """The function that a direct call names; None for a call by pointer, which names its prototype or its targets."""
     callee = next((o for o in call.operands if not isinstance(o, Group)), None)
     return callee.name if isinstance(callee, Symbol) else None
 

@@ -1,6 +1,6 @@
-"""Reading the instruction table: the row of an opcode, and what the row says of operands, age and throughput.
+"""Reading the instruction table: the row of an opcode, and what it says about operands, age and throughput.
 
-`cccopt.ptx.isa` puts the answers together, and is what other packages import.
+`cccopt.ptx.isa` combines the answers and is the module that other packages import.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ WIDTHS: dict[str, int] = {
     "e5m2": 8,
     "ue8m0": 8,
 }
-"""Bits of each fundamental type, by its name without dot (PTX ISA 9.0, 5.2)."""
+"""The bits of each fundamental type, by its name without the dot (PTX ISA 9.0, 5.2)."""
 
 _SPACES = frozenset(("global", "shared", "local", "param", "const"))
 _ROLES = {"d": Role.DEF, "m": Role.ADDRESS, "x": Role.DEF_USE, "l": Role.LABEL, "n": Role.NAME}
@@ -53,15 +53,15 @@ _WIDER = {"8": "16", "16": "32", "32": "64", "64": "128"}
 
 
 def width(type: str) -> int:
-    """Bits of a type spelled without its first dot: ``b32`` is 32, ``pred`` 1, ``v4.f32`` 128."""
+    """The bits of a type spelled without its first dot: ``b32`` is 32, ``pred`` 1, ``v4.f32`` 128."""
     vector, _, element = type.rpartition(".")
     return int(vector[1:]) * WIDTHS[element] if vector else WIDTHS[type]
 
 
 def introduced(instruction: Instruction) -> tuple[str, str] | None:
-    """The PTX version and the target that brought the family of ``instruction``: ``("7.0", "sm_80")``.
+    """The PTX version and the target that introduced the family of ``instruction``: ``("7.0", "sm_80")``.
 
-    The target is empty for what every target has. A form of it may be younger. None where facts are not known.
+    The target is empty if every target has the family. A form of it may be newer. None if the table has no row.
     """
     row = row_of(instruction.opcode, len(instruction.operands))
     if row is None:
@@ -72,7 +72,7 @@ def introduced(instruction: Instruction) -> tuple[str, str] | None:
 
 @cache
 def row_of(opcode: str, operands: int) -> Row | None:
-    """The row of the table that ``opcode`` with so many operands falls under; None where facts are not known."""
+    """The row of the table for ``opcode`` with this number of ``operands``; None if there is none."""
     row = _row(opcode)
     if row is None:
         return None
@@ -121,7 +121,7 @@ def roles_and_types(
 
 
 def _fitted(words: list[str], count: int) -> list[str]:
-    """The specification of each of ``count`` operands: optional ones drop out from the right."""
+    """The specification of each of ``count`` operands: optional ones are dropped from the right."""
     fitted = list(words)
     while len(fitted) > count:
         del fitted[max(i for i, word in enumerate(fitted) if word[-1] in "?*")]

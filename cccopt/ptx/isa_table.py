@@ -1,4 +1,4 @@
-"""The rows of the instruction table (PTX ISA 9.0, chapter 9): one row a family, the more special row first.
+"""The rows of the instruction table (PTX ISA 9.0, chapter 9): one row per family, the more specific row first.
 
 A row names its opcode and the modifiers that it needs, then its operands in order: a letter for the role and
 the type after a colon.
@@ -6,19 +6,20 @@ the type after a colon.
     d  written    u  read (an address where the operand is one)    x  read and written
     m  memory operand    l  label
 
-``since`` is the PTX version and the target that brought the family. A later form of it may ask for more.
+``since`` is the PTX version and the target that introduced the family. A later form of it may require more.
 
-A type is a number (which of the types in the opcode, ``-1`` the last), ``w0`` (twice as wide as the first), a
-type, or nothing. ``?`` marks an operand that may be missing, ``*`` any number of further ones.
+A type is a number (the index of a type in the opcode, ``-1`` for the last), ``w0`` (twice as wide as the first),
+the name of a type, or nothing. ``?`` marks an operand that may be missing, ``*`` any number of further ones.
 
-Effects are words: ``pure``, ``load``, ``store``, ``atomic``, ``sync`` (synchronises), ``convergent``,
-``aligned``, ``fence`` (orders the memory accesses of its thread, and no more), ``waits`` (it waits for other warps,
-other grids or work in flight, or is what such a wait is for: an arrival, a copy that begins), ``collective`` (lanes of
-a warp meet), ``uniform`` (and each gets the same result), ``barrier`` (threads of a block or cluster meet), ``cluster``
-(it touches other blocks), ``wider`` (an operand may be wider than its type: 9.4.1), ``linear`` (in each source), the
-operator by which it updates its destination (``+``, ``min``), what it computes (`cccopt.ptx.isa.Arithmetic`), and the
-control words ``branch``, ``indexed``, ``call``, ``return``, ``exit``, ``trap``. ``space`` is that of a memory access
-whose opcode does not name it. ``cost`` names a row of ``COSTS``.
+Effects are words: ``pure``, ``load``, ``store``, ``atomic``, ``sync`` (synchronizes), ``convergent``,
+``aligned``, ``fence`` (it only orders the memory accesses of its thread), ``waits`` (it waits for other warps, other
+grids or work in flight, or such a wait waits for it: an arrival, a copy that begins). Others are ``collective`` (lanes
+of a warp meet), ``uniform`` (each of these lanes gets the same result), ``barrier`` (threads of a block or cluster
+meet), ``cluster`` (it touches other blocks), ``grouped`` (warps work as a group) and ``wider`` (an operand may be wider
+than its type: 9.4.1). There are also ``linear`` (in each source), the operator with which it updates its destination
+(``+``, ``min``), what it computes (`cccopt.ptx.isa.Arithmetic`), and the control words ``branch``, ``indexed``,
+``call``, ``return``, ``exit``, ``trap``. ``space`` is that of a memory access whose opcode does not name it. ``cost``
+names a row of ``COSTS``.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: ``opcode`` with its needed modifiers, operand specification, effects, throughput class.
+    """One row: ``opcode`` with the modifiers it needs, operand specification, effects, throughput class.
 
-    ``since`` reads ``7.0 sm_80``; without a target the family is as old as the first (``sm_10``).
+    ``since`` has the form ``7.0 sm_80``; without a target, every target since ``sm_10`` has the family.
     """
 
     opcode: str
@@ -54,9 +55,9 @@ def _rows(
 
 
 COSTS: dict[str, dict[str, float]] = {
-    # Issue slots of a warp by type on compute capability 9.0: 128 results a clock of an SM are one slot (CUDA
-    # C++ Programming Guide, table "Throughput of Native Arithmetic Instructions"). Sequences that ptxas
-    # expands (division, square root, 64-bit multiplication) count what they expand to.
+    # Issue slots of a warp by type on compute capability 9.0: 128 results per clock and SM are one slot (CUDA
+    # C++ Programming Guide, table "Throughput of Native Arithmetic Instructions"). Instructions that ptxas
+    # expands (division, square root, 64-bit multiplication) cost what they expand to.
     "free": {"": 0.0},
     "move": {"": 1.0, "64": 2.0, "128": 4.0},
     "int": {"": 2.0, "64": 4.0, "f16": 1.0, "f32": 1.0, "f64": 2.0},
@@ -78,7 +79,7 @@ COSTS: dict[str, dict[str, float]] = {
 
 
 def _arithmetic() -> Iterator[Row]:
-    carry = ""  # reads or writes the carry flag, which is no operand: not pure
+    carry = ""  # reads or writes the carry flag, which is not an operand: not pure
     yield from _rows("add.cc", "d:0 u:0 u:0", f"{carry} sum", since="1.2")
     yield from _rows("sub.cc", "d:0 u:0 u:0", f"{carry} difference", since="1.2")
     yield from _rows("addc subc", "d:0 u:0 u:0", carry, since="1.2")
@@ -90,7 +91,7 @@ def _arithmetic() -> Iterator[Row]:
     yield from _rows("max", "d:0 u:0 u:0 u:0?", "pure max", "compare")
     yield from _rows("mul.wide", "d:w0 u:0 u:0", "pure product linear *", "mul")
     yield from _rows("mul", "d:0 u:0 u:0", "pure product linear *", "mul")
-    # Of 24 bits of its factors.
+    # The product of 24 bits of each factor.
     yield from _rows("mul24", "d:0 u:0 u:0", "pure product", "mul")
     yield from _rows("mad.wide", "d:w0 u:0 u:0 u:w0", "pure product-sum linear +", "mul")
     yield from _rows("mad", "d:0 u:-1 u:-1 u:0", "pure product-sum linear +", "mul")
@@ -147,7 +148,7 @@ def _selection_and_moves() -> Iterator[Row]:
     yield from _rows("istypep", "d:pred u:b64", since="4.0 sm_30")
     yield from _rows("getctarank", "d:u32 u:0", "pure cluster", since="7.8 sm_90")
     yield from _rows("mapa", "d:0 u:0 u:u32", "pure cluster", since="7.8 sm_90")
-    # The stack is local memory: what these give or take is this thread's, at this time.
+    # The stack is local memory: the addresses that these give or take are only valid in this thread, at this time.
     stack = ("atomic", "move", "local", "7.3 sm_52")
     yield from _rows("alloca", "d:0 u:0 u?", *stack)
     yield from _rows("stacksave", "d:0", *stack)
@@ -164,7 +165,7 @@ def _memory() -> Iterator[Row]:
     yield from _rows("ld.param", "d:0 m", "load wider", "move")
     yield from _rows("st.param", "m u:0", "store wider", "move")
     yield from _rows("ld", "d:0 m u:b64?", "load wider", "memory")
-    # One address for the warp, and with it one iteration.
+    # The whole warp must use one address, so its lanes must be in the same iteration.
     yield from _rows("ldu", "d:0 m", "load convergent wider", "memory", since="2.0 sm_20")
     yield from _rows("st.async", "m u:0 m?", "store sync waits wider", "memory", since="8.1 sm_90")
     yield from _rows("st.bulk", "m u u", "store sync wider", "memory", since="8.6 sm_100")
@@ -215,7 +216,7 @@ def _asynchronous_copies() -> Iterator[Row]:
     yield from _rows("cp.reduce.async.bulk", *transfer)
     yield from _rows(f"{bulk}.prefetch", "m u*", "sync", "memory", since="8.0 sm_90")
     yield from _rows(bulk, *transfer)
-    # A thread waits for the copies that it has begun itself.
+    # A thread waits only for the copies that it began itself.
     yield from _rows(copy, "m m u*", "atomic waits", "memory", "generic", "7.0 sm_80")
 
 
@@ -270,7 +271,7 @@ def _matrices(warp: str) -> Iterator[Row]:
     yield from _rows("ldmatrix", "d:b32 m", warp + " load", "memory", since="6.5 sm_75")
     yield from _rows("stmatrix", "m u:b32", warp + " store", "memory", since="7.8 sm_90")
     yield from _rows("movmatrix", "d:b32 u:b32", warp, "shuffle", since="7.8 sm_75")
-    # Work on registers (wgmma) and on tensor memory (tcgen05) that goes on after the instruction.
+    # Work on registers (wgmma) and on tensor memory (tcgen05) that continues after the instruction.
     group = ("sync convergent aligned atomic waits grouped", "special", "generic", "8.0 sm_90a")
     yield from _rows("wgmma.fence wgmma.commit_group", "", *group)
     yield from _rows("wgmma.wait_group", "u", *group)
@@ -295,7 +296,7 @@ def _matrices(warp: str) -> Iterator[Row]:
 def _control() -> Iterator[Row]:
     yield from _rows("bra", "l", "branch", "branch")
     yield from _rows("brx", "u:u32 l", "indexed", "branch", since="6.0 sm_30")
-    # A call's own facts: what the called function does is for an analysis to find out.
+    # The facts of the call itself; an analysis finds out what the called function does.
     yield from _rows("call", "", "call convergent atomic", "call", "generic")
     yield from _rows("ret", "", "return", "branch")
     yield from _rows("exit", "", "exit", "branch")
@@ -312,4 +313,4 @@ def _by_opcode() -> dict[str, tuple[Row, ...]]:
 
 
 ROWS: dict[str, tuple[Row, ...]] = _by_opcode()
-"""Rows by the first part of the opcode; the first whose modifiers are all there counts."""
+"""Rows by the first part of the opcode; the first row whose modifiers are all present applies."""

@@ -1,4 +1,4 @@
-"""Which version of PTX and which target a module is written for, and what they have (PTX ISA 9.0, 11.1)."""
+"""The PTX version and target that a module is written for, and the instructions they have (PTX ISA 9.0, 11.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TARGET = re.compile(r"(?:sm|compute)_(\d{1,4})")
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """What a module says it is written in."""
+    """The PTX version and target that a module names."""
 
     version: tuple[int, ...]
     target: int
@@ -25,7 +25,7 @@ class Language:
         return cls(_version(_first(module, ".version")), _target(target_of(module)))
 
     def has(self, instruction: Instruction) -> bool:
-        """Whether the family of ``instruction`` is there, as far as is known."""
+        """Whether this version and target have the family of ``instruction``; True if it is unknown."""
         since = introduced(instruction)
         if since is None:
             return True
@@ -34,7 +34,7 @@ class Language:
 
 
 def target_of(module: Module) -> str:
-    """The target as it is spelled (``sm_90a``); empty where none is said."""
+    """The target as spelled (``sm_90a``); empty if the module names none."""
     return _first(module, ".target")
 
 
@@ -46,12 +46,12 @@ def _first(module: Module, name: str) -> str:
 
 @cache
 def _version(spelled: str) -> tuple[int, ...]:
-    """``(9, 0)`` for ``9.0``; what has no such form has everything."""
+    """``(9, 0)`` for ``9.0``; any other form counts as a version that has everything."""
     return tuple(map(int, spelled.split("."))) if _VERSION.fullmatch(spelled) else (999,)
 
 
 @cache
 def _target(spelled: str) -> int:
-    """90 for ``sm_90`` and ``sm_90a``: which of the same number have what, ptxas alone can judge."""
+    """90 for ``sm_90`` and ``sm_90a``: only ptxas knows how targets with the same number differ."""
     found = _TARGET.match(spelled)
     return 999 if found is None else int(found[1])

@@ -1,4 +1,4 @@
-"""Where statements come from: the CUDA source line of each, by ``.loc`` and ``.file`` (PTX ISA 9.0, 11.5).
+"""The CUDA source line that each statement comes from, according to ``.loc`` and ``.file`` (PTX ISA 9.0, 11.5).
 
 A ``.loc`` holds until the next one, so the line of a statement depends on what comes before it in the text.
 """
@@ -19,7 +19,7 @@ class SourceLine(NamedTuple):
 
 
 def source_files(module: Module) -> dict[int, str]:
-    """The path of each file number that ``module`` declares by ``.file``."""
+    """The path of each file number that ``module`` declares with ``.file``."""
     return {
         int(item.arguments[0]): item.arguments[1][1:-1]
         for item in module.items
@@ -28,12 +28,12 @@ def source_files(module: Module) -> dict[int, str]:
 
 
 def source_lines(module: Module, function: Function) -> tuple[SourceLine | None, ...]:
-    """The source line of each statement of ``function``'s body, None where none is known."""
+    """The source line of each statement of ``function``'s body, None if it is not known."""
     return tuple(chain[0] if chain else None for chain in source_chains(module, function))
 
 
 def source_chains(module: Module, function: Function) -> tuple[tuple[SourceLine, ...], ...]:
-    """For each statement its source line, then the call it was inlined at, and so on outwards; else empty."""
+    """For each statement: its source line, the call that it was inlined at, and so on outwards; empty if not known."""
     files = source_files(module)
     known: dict[tuple[int, int, int], tuple[SourceLine, ...]] = {}
     chains: list[tuple[SourceLine, ...]] = []
@@ -53,7 +53,7 @@ def _chain(
         return ()
     callers: tuple[SourceLine, ...] = ()
     if location.inlined_at is not None:
-        # The call itself has a `.loc` earlier in the text, which knows what it was inlined into.
+        # The call itself has an earlier `.loc`, which says what the call was inlined into.
         file, line, column = location.inlined_at
         outer = (SourceLine(files[file], line, column),) if file in files else ()
         callers = known.get(location.inlined_at, outer)

@@ -1,7 +1,7 @@
 """The actions of the PTX grammar for names, constants and instructions; `builder` has the rest.
 
-Lark calls a method when it reduces its rule, so text order holds: a ``.reg`` is seen before the names that it
-declares are used, and names are resolved while parsing by a stack of scopes (PTX ISA 9.0, 4.4 and 5.2).
+Lark calls a method when it reduces its rule, so the order of the text holds: a ``.reg`` is seen before the names
+that it declares are used. A stack of scopes resolves names while parsing (PTX ISA 9.0, 4.4 and 5.2).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from cccopt.text import Position, shortened
 Children: TypeAlias = "list[Any]"
 
 MOST_OPEN = 100
-"""Brackets that may be open in one statement: what is nested more deeply is no program, and walks would overflow."""
+"""The most brackets that may be open in one statement; no real code nests deeper, and walks would overflow."""
 
 _MOST_PREFIXED = 1000  # tokens of a constant expression after a sign
 
 
 class MalformedError(Exception):
-    """Text that fits the grammar but cannot become a node; the parser makes a `PtxError` of it."""
+    """Text that fits the grammar but cannot become a node; the parser turns it into a `PtxError`."""
 
     def __init__(self, code: str, message: str, position: Position, help: str = "") -> None:
         super().__init__(message)
@@ -57,33 +57,33 @@ def integer_of(token: Token) -> int:
 
 
 class OperandBuilder(Transformer[Token, ir.Module]):
-    """Builds instructions and their operands; ``reset`` before each text."""
+    """Builds instructions and their operands; call ``reset`` before each text."""
 
     def __init__(self) -> None:
         super().__init__()
         self.reset()
 
     def reset(self) -> None:
-        """Forget the scopes and names of the text before."""
-        # Whether a name is that of a register; the module's own scope, the parameters', then those in braces.
-        # Registers named `%...` go without saying, unless a variable or special register has such a name, too.
+        """Forget the scopes and names of the previous text."""
+        # Whether each name is that of a register: the module's scope, that of the parameters, then those in braces.
+        # Registers named `%...` are left out, unless a variable or special register also has such a name.
         self._scopes: list[dict[str, bool]] = [{}, {}]
         self._percent = False
         self._names: dict[str, ir.Operand] = {}
-        # The parts of statements that are one token: many come again, in kernels that are made of one template.
+        # The parts of statements that are one token; many recur in kernels made from one template.
         self._wholes: dict[str, Any] = {}
-        self._last = Token("NUMBER", "0", line=1, column=1)  # of a constant expression: for errors
-        # A declaration of several variables was seen: it is a list among statements.
+        self._last = Token("NUMBER", "0", line=1, column=1)  # of a constant expression, for errors
+        # Whether a declaration of several variables was seen: it is a list among the statements.
         self._split = False
-        # Parentheses were seen in the present instruction: outside a call's lists they are an expression's.
+        # Whether the current instruction has parentheses: outside the lists of a call they belong to an expression.
         self._grouped = False
-        self._open = 0  # brackets
-        self._declared = 0  # names that counts in the present function declare
+        self._open = 0  # open brackets
+        self._declared = 0  # names that counts declare in the current function
 
     # --- tokens ---
 
     def opened(self, token: Token) -> Token:
-        """Count a bracket that opens, before the parser puts it on its stack."""
+        """Count an opening bracket, before the parser puts it on its stack."""
         self._open += 1
         if self._open - len(self._scopes) >= MOST_OPEN:
             raise MalformedError(
@@ -93,7 +93,7 @@ class OperandBuilder(Transformer[Token, ir.Module]):
         return token
 
     def closed(self, token: Token) -> Token:
-        """Count a bracket that closes."""
+        """Count a closing bracket."""
         self._open -= 1
         return token
 
@@ -107,7 +107,7 @@ class OperandBuilder(Transformer[Token, ir.Module]):
             self._names.clear()
 
     def _declare_symbol(self, name: str, scope: int) -> None:
-        """A variable or function: it matters only where a register could be meant."""
+        """Record a variable or function, but only if its name could also mean a register."""
         percent = name.startswith("%")
         if percent or any(name in scope for scope in self._scopes):
             self._percent = self._percent or percent
@@ -174,7 +174,7 @@ class OperandBuilder(Transformer[Token, ir.Module]):
         )
 
     def _valued(self, child: Any) -> ir.Literal | ir.Expression:
-        """``child`` as a node; raises where it has no value."""
+        """``child`` as a node; raises MalformedError if it has no value."""
         if child.__class__ is Token and child.type == "NUMBER":
             return ir.Literal(child.value)
         if child.__class__ is ir.Literal:
@@ -258,7 +258,7 @@ class OperandBuilder(Transformer[Token, ir.Module]):
         return ir.Instruction(name, tuple(operands), guard, Position(first.line or 1, first.column or 1))
 
     def _special_operands(self, base: str, operands: Children, children: Children) -> Children:
-        """Parentheses are lists in a call only; what a branch names last is a label, even ``%L``."""
+        """Parentheses are lists only in a call; the last operand of a branch is a label, even ``%L``."""
         self._grouped = False
         if base in ("bra", "brx") and operands and isinstance(operands[-1], ir.Register | ir.SpecialRegister):
             operands[-1] = ir.Symbol(children[-1].value)

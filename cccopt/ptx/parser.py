@@ -1,4 +1,4 @@
-"""PTX text to `Module`: the Lark grammar in ``ptx_grammar/ptx.lark``, with the IR built while parsing."""
+"""Parse PTX text to a `Module` with the Lark grammar in ``ptx_grammar/ptx.lark``, building the IR on the way."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _tables: str | None = None
 
 
 def keep_tables(file: str | os.PathLike[str]) -> None:
-    """Read the parser's tables from ``file``, which takes 10 ms; to make them takes 60.
+    """Read the parser's tables from ``file``, which takes 10 ms; making them takes 60.
 
-    They are written there when they are missing, damaged or those of another grammar. A file that cannot be read
-    or written is no error. For programs that run often and not long; to be called before the first `parse`.
+    They are made and written there if they are missing, damaged or those of another grammar. A file that cannot be
+    read or written is not an error. For programs that run often and briefly; call it before the first `parse`.
     """
     global _tables
     _tables = os.fspath(file)
 
 
-# What nvcc writes for most kernels: Lark makes each state's pattern of tokens when it first comes into that state.
+# What nvcc writes for most kernels: Lark builds the token pattern of each state when it first enters that state.
 _USUAL = """
 .version 9.0 .target sm_90 .address_size 64
 .visible .entry f(.param .u64 f_0, .param .align 8 .b8 f_1[16]) .maxntid 128, 1, 1
@@ -58,7 +58,7 @@ $L: ret;
 
 
 def prepare() -> None:
-    """Do now what the first `parse` would do beside reading its text: 0.03 s, and more where tables are missing."""
+    """Do now what the first `parse` would do besides reading its text: 0.03 s, and more if tables are missing."""
     parse(_USUAL)
 
 
@@ -93,7 +93,7 @@ def _parser() -> tuple[Lark, ModuleBuilder]:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """No search for garbage: tokens and nodes hold no cycles, and to walk over them takes a sixth of the time."""
+    """Pause garbage collection: tokens and nodes hold no cycles, and walking over them takes a sixth of the time."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -114,8 +114,8 @@ def parse(text: str, name: str = "<ptx>") -> Module:
         The module: frozen dataclasses, equal for equal code.
 
     Raises:
-        PtxError: CCC001 syntax, CCC002 text that ends too early, CCC003 a character or string that is no token, CCC004
-            a malformed mark, CCC005 an unknown directive.
+        PtxError: CCC001 syntax, CCC002 text that ends too early, CCC003 a character or string that is not a token,
+            CCC004 a malformed marker, CCC005 an unknown directive.
     """
     with _lock:
         lark, builder = _parser()
@@ -130,7 +130,7 @@ def parse(text: str, name: str = "<ptx>") -> Module:
                 problem.code, str(problem), SourceText(name, text), problem.position, help=problem.help
             ) from None
         finally:
-            builder.reset()  # what it knows of this text would take memory for nothing
+            builder.reset()  # what it knows about this text would waste memory
     assert isinstance(module, Module)
     return module
 

@@ -1,4 +1,4 @@
-"""`Module` to PTX text. Every token comes from the fields of the nodes."""
+"""Print a `Module` as PTX text. Every token comes from the fields of the nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def print_module(module: ir.Module) -> str:
     """Write a module as PTX.
 
     Args:
-        module: What `cccopt.parse` or a pass made.
+        module: The module, from `cccopt.parse` or a pass.
 
     Returns:
         The text; `cccopt.parse` makes an equal module from it.

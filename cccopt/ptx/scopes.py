@@ -1,16 +1,16 @@
-"""Names without scopes: what analyses and rewrites need to tell registers and labels apart by name alone.
+"""Names without scopes, so that analyses and rewrites can identify registers and labels by name.
 
-Constant expressions become the literals of their values.
+Constant expressions become literals.
 
 Inline assembly declares registers and labels in braces, and nvcc repeats the block at each use:
 
     { .reg .pred p;   setp.ne.s32 p, %r1, 0;    ... }
     { .reg .pred p_1; setp.ne.s32 p_1, %r2, 0;  ... }     (was `p` again)
 
-A register named like a special one (`.reg .b32 %clock;`) gets another name, too.
+A register named like a special one (`.reg .b32 %clock;`) also gets another name.
 
-Braces around labels go then, so that basic blocks may be copied apart. The others stay: call sequences keep their
-parameters in them.
+Then the braces around labels are removed, so that basic blocks can be copied separately. Other braces stay: call
+sequences keep their parameters in them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from cccopt.ptx.special import SPECIAL_TYPES, shadows_special
 
 
 def with_unique_names(module: Module) -> Module:
-    """``module`` with every register and label of a function under a name that no other scope of it uses."""
+    """``module`` with every register and label of a function under a name that is unique in that function."""
     return Module(
         tuple(
             _function(item) if isinstance(item, Function) and item.body else item
@@ -66,7 +66,7 @@ def _function(function: Function) -> Function:
 
 
 def _is_unique(function: Function) -> bool:
-    """Whether all names are unique already, as where this was made before, and no label is in a scope."""
+    """Whether all names are already unique, as in a module made here, and no label is in a nested scope."""
     taken = {*SPECIAL_TYPES, *(v.name for v in (*function.returns, *function.parameters))}
     if len(taken) < len(SPECIAL_TYPES) + len(function.returns) + len(function.parameters):
         return False
@@ -88,7 +88,7 @@ def _is_unique(function: Function) -> bool:
 
 
 def _opened(body: Body) -> Body:
-    """``body``, whose names are unique, without the braces of scopes that hold labels and declare registers alone."""
+    """``body``, whose names are unique, without the braces of scopes that hold labels and declare only registers."""
     scopes: list[_Scope] = []
     braces: set[int] = set()
     for index, statement in enumerate(body):
@@ -108,7 +108,7 @@ def _opened(body: Body) -> Body:
 
 @dataclass
 class _Scope:
-    """A scope that begins at a statement."""
+    """A scope that begins at statement ``start``."""
 
     start: int
     has_label: bool = False
@@ -147,7 +147,7 @@ class _Renamer:
     taken: set[str] = field(default_factory=lambda: set(SPECIAL_TYPES))
     scopes: list[dict[str, str]] = field(default_factory=lambda: [{}])
     numbers: dict[str | RegisterNames, int] = field(default_factory=dict)
-    """The number that each name was given last: smaller ones are taken for good."""
+    """The number that each name was last given; smaller ones stay taken."""
 
     def __post_init__(self) -> None:
         self.taken.update(self.labels[-1])
@@ -173,7 +173,7 @@ class _Renamer:
                     guard = Guard(Register(self._name(guard.register.name)), guard.negated)
                 operands = tuple([self._operand(operand) for operand in statement.operands])
                 if operands == statement.operands and guard == statement.guard:
-                    return statement  # with what is known of it
+                    return statement  # with its cached facts
                 return replace(statement, guard=guard, operands=operands)
             case Label(name):
                 return replace(statement, name=self._name(name))

@@ -57,10 +57,10 @@ def _table() -> dict[str, str]:
 _COUNTERS = [f"%pm{i}{suffix}" for i in range(8) for suffix in ("", "_64")]
 _TIMES = ["%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"]
 CHANGING: frozenset[str] = frozenset(["%smid", "%warpid", *_TIMES, *_COUNTERS])
-"""Special registers whose value may change while a thread runs: a second read may give another."""
+"""Special registers whose value may change while a thread runs: a second read may give another value."""
 
 SPECIAL_TYPES: dict[str, str] = _table()
-"""Type without dot of each special register, by its name with component (``%tid.x``); ``WARP_SZ`` is one."""
+"""The type, without dot, of each special register, by its name with component (``%tid.x``), and of ``WARP_SZ``."""
 
 _STEMS = frozenset(name.rstrip("0123456789") for name in SPECIAL_TYPES if name[-1].isdigit())
 
@@ -71,4 +71,4 @@ def shadows_special(name: str, count: int | None) -> bool:
 
 
 THREAD_IDENTITY = ("%tid", "%laneid", "%lanemask_")
-"""Beginnings of the names of registers that tell one thread of a block from another."""
+"""Prefixes of the names of special registers that distinguish the threads of a block."""

@@ -1,6 +1,6 @@
-"""The class of Lark's tokens, and the parts of Lark that lark-cython replaces where it is installed (extra ``fast``).
+"""Lark's token class, and the parts of Lark that lark-cython replaces if it is installed (extra ``fast``).
 
-With it parsing takes two thirds of the time and makes the same nodes.
+With lark-cython, parsing takes two thirds of the time and makes the same nodes.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 PLUGINS: dict[str, Any] = {}
-"""What `Lark` takes as ``_plugins``."""
+"""The ``_plugins`` argument of `Lark`."""
 
 if TYPE_CHECKING:
     from lark import Token

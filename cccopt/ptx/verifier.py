@@ -64,9 +64,9 @@ def verify(
     prints. Names in ``undeclared`` need no declaration: the module's consumer provides these functions. ``before``
     is a module that passes: if all is the same around its functions, those that ``module`` shares with it pass too.
 
-    CCC006: a register, label, function or variable that is not declared; CCC007: one that is declared
-    twice; CCC008: a wrong number of operands, a predicate where none is allowed or vice versa, a
-    register of the wrong width, an instruction that is newer than the module's ``.version`` or ``.target``;
+    CCC006: a register, label, function or variable that is not declared. CCC007: one that is declared
+    twice. CCC008: a wrong number of operands, a predicate where none is allowed or vice versa, a
+    register of the wrong width, an instruction that is newer than the module's ``.version`` or ``.target``.
     CCC009: scopes that do not close.
     """
     if isinstance(source, str):

@@ -1,5 +1,6 @@
-"""Instructions and locations that are one token of ``ptx.lark``, as most of what nvcc writes is. The nodes are those
-that the grammar's longer rules make.
+"""Instructions and locations that are one token of ``ptx.lark``, like most of those that nvcc writes.
+
+The nodes are the same as those that the grammar's longer rules make.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ Parts: TypeAlias = "tuple[str, tuple[ir.Operand, ...], ir.Guard | None, int]"
 """Opcode, operands and guard of an instruction, and the offset of its first name."""
 
 Where: TypeAlias = "tuple[int, int, int, str | None, int | None, tuple[int, int, int] | None]"
-"""What a location says, as `ir.Location` has it."""
+"""The fields of an `ir.Location`, except its position."""
 
 _OPERAND = re.compile(r"\{[^}]*\}|\[[^\]]*\]|[^\s,;]+")
 _ELEMENT = re.compile(r"[^\s,{}]+")
@@ -22,7 +23,7 @@ _FIRST = re.compile(r"@|[a-zA-Z_$%][\w$]*(\.\w+(::\w+){0,9}){0,99}")
 
 
 def instruction_parts(text: str, resolve: Callable[[str], ir.Operand]) -> Parts:
-    """The parts of ``@%p1 opcode operand, ...;``; ``resolve`` tells which operand a name is."""
+    """The parts of ``@%p1 opcode operand, ...;``; ``resolve`` gives the operand that a name means."""
     head, *rest = text.split(None, 1)
     guard, offset = None, 0
     if head[0] == "@":
@@ -43,7 +44,7 @@ def _operand(part: str, resolve: Callable[[str], ir.Operand]) -> ir.Operand:
 
 
 def go_without_saying(operands: Iterable[ir.Operand]) -> bool:
-    """Whether operands are the same in each scope of a text in which no variable is named ``%...``."""
+    """Whether operands mean the same in each scope of a text in which no variable is named ``%...``."""
     return all(
         go_without_saying([operand.base])
         if isinstance(operand, ir.Address)

@@ -14,7 +14,7 @@ from cccopt.text import Place
 
 
 def print_checked(subject: str, checked: Checked, console: Console, most: int) -> None:
-    """The conflicts, ``most`` of them in full, the verdict, and the benign races of ``subject``."""
+    """Print the conflicts of ``subject``, at most ``most`` of them, the verdict, and the benign races."""
     conflicts, meetings = checked.conflicts, checked.meetings
     for conflict in conflicts[:most]:
         console.print(Text(f"{render(conflict.diagnostic())}\n"), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The tables of ``cccopt bench cte``: a row for each build on each input, then how `automatic` does beside others."""
+"""The tables of ``cccopt bench cte``: a row for each build on each input, then how `automatic` compares with others."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cccopt.harness.cte.workload import AUTOMATIC, ONE_PER_LANE, BuildKind, with
 from cccopt.harness.table import EMULATED, FEWEST_REPEATS
 
 NEAR_SUB_WARP, NEAR_POLICY = 0.97, 0.95
-"""How much of the best sub-warp width and of the best policy `automatic` must reach, else it is said to fall short."""
+"""`automatic` falls short below these fractions of the speed of the best sub-warp width and of the best policy."""
 
 
 def print_cte(table: CteTable, console: Console) -> None:
-    """All rows, what their columns are, why rows are void, and how `automatic` does."""
+    """Print all rows, what their columns mean, why rows are void, and how `automatic` compares."""
     console.print(Text(f"CTE, measured on {table.on} ({table.arch})", style="bold"))
     console.print(rows_table(table))
     for line in _legend(table):
@@ -36,7 +36,7 @@ def print_cte(table: CteTable, console: Console) -> None:
 
 
 def _voids(table: CteTable) -> Iterator[tuple[str, bool]]:
-    """Why rows are void, once where it is the same on several inputs, and whether that is a failure."""
+    """Why rows are void, once if the reason is the same on several inputs, and whether that is a failure."""
     inputs: dict[str, list[str]] = {}
     found: dict[tuple[str, str, str, bool], list[str]] = {}
     for cell in table.cells:
@@ -103,7 +103,7 @@ def _cells(table: CteTable, cell: Cell, row: CteRow) -> Iterator[Text]:
 
 
 def _mark(table: CteTable, cell: Cell, row: CteRow) -> str:
-    """``e`` for counts by the emulator beside times, ``s`` for counts at another size than the times'."""
+    """``e`` for the emulator's counts beside times, ``s`` for counts at a different size from the times'."""
     if row.counted is None or table.copy is None:
         return ""
     if row.counted.source == EMULATED:
@@ -141,7 +141,7 @@ def _legend(table: CteTable) -> Iterator[str]:
 
 
 def automatic_table(table: CteTable) -> RichTable:
-    """For each workload and input the best of each kind, and how the time of `automatic` compares."""
+    """For each workload and input, the best of each kind, and how the time of `automatic` compares."""
     result = RichTable(box=None, header_style="bold")
     for name in ("workload", "input"):
         result.add_column(name, no_wrap=True)
@@ -197,7 +197,7 @@ def summary(table: CteTable) -> Iterator[str]:
 
 
 def other_headers(table: CteTable) -> Iterator[str]:
-    """How builds with our headers compare with those of others."""
+    """How builds with our headers compare with builds with other headers."""
     others = dict.fromkeys(
         row.build for cell in table.cells for row in cell.rows if row.kind == BuildKind.OTHER_HEADERS
     )

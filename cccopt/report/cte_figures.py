@@ -1,4 +1,4 @@
-"""Figures of ``cccopt bench cte``, after 4.21 to 4.25 of F. Khorasani's thesis (extra ``figures``): one a workload."""
+"""Figures of ``cccopt bench cte``, one per workload, after 4.21-4.25 of F. Khorasani's thesis (extra ``figures``)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cccopt.harness.cte.workload import ONE_PER_LANE
 from cccopt.report.figures import bars, legend, module, save
 
 LARGE = 20.0
-"""From this speedup on the axis is logarithmic."""
+"""If a speedup exceeds this, the axis is logarithmic."""
 
 
 def draw_cte(table: CteTable, folder: Path) -> tuple[Path, ...]:
-    """Write ``cte-WORKLOAD.svg`` for each workload into ``folder``: what each build gains over one task a lane, and how
-    full its warps are, by input. Raises `CccError` (CCC092) without matplotlib.
+    """Write ``cte-WORKLOAD.svg`` for each workload into ``folder``: what each build gains over one task per lane, and
+    how full its warps are, by input. Raises `CccError` (CCC092) without matplotlib.
     """
     by_workload: dict[str, list[Cell]] = {}
     for cell in table.cells:

@@ -1,4 +1,4 @@
-"""A function's control flow graph in Graphviz' language, its marked regions shaded."""
+"""The control flow graphs of functions in Graphviz' language, with marked regions shaded."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _cluster(number: int, function: Function) -> list[str]:
 
 
 def _regions_at_entry(graph: ControlFlowGraph, body: Body) -> dict[int, frozenset[int]]:
-    """The regions that control is in when it enters each block, along some way from the function's entry."""
+    """The regions that control is in when it enters each block, along some path from the function's entry."""
     found = {graph.entry: frozenset[int]()}
     waiting = deque([graph.entry])
     while waiting:

@@ -1,6 +1,6 @@
 """What each pass makes of each function, in the layout of Compiler Explorer's pipeline view.
 
-The layout is its `OptPipelineOutput`: by function a list of passes, each with the lines before and after it.
+The layout is its `OptPipelineOutput`: for each function, a list of passes, each with the lines before and after it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from cccopt.ptx.printer import print_function
 
 
 def pipeline_view(stages: Sequence[tuple[str, Module]]) -> dict[str, Any]:
-    """The JSON data of a module's ``stages``: what it was, and by the name of each pass in order what that made of it.
-    Passes that change a function in none of its lines are there, too. A pass may add functions and drop some.
+    """The JSON data of a module's ``stages``: the original, then what each pass made of it, with the pass' name.
+    Passes that change no line of a function are included. A pass may add functions and drop some.
     """
     texts = [
         {f.name: print_function(f).split("\n") for f in module.functions() if f.body is not None}

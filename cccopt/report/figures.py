@@ -38,8 +38,8 @@ def draw(points: Sequence[SweepPoint], title: str, folder: Path) -> tuple[Path, 
 
 
 def save(figures: Mapping[Path, Callable[[], Any]]) -> None:
-    """Draw the figures and write them as SVG files, whose folders are made. Raises `CccError` (CCC092) without
-    matplotlib.
+    """Draw the figures and write them as SVG files, into folders that are created if needed. Raises `CccError` (CCC092)
+    without matplotlib.
     """
     # Without dates and random names, the same data give the same file.
     with module("matplotlib").rc_context({"svg.hashsalt": "cccopt", "svg.fonttype": "none"}):
@@ -49,8 +49,8 @@ def save(figures: Mapping[Path, Callable[[], Any]]) -> None:
 
 
 def require_drawing(folder: Path) -> None:
-    """See that figures can be drawn into ``folder``, before the work on what they show. Raises `CccError` (CCC092)
-    without matplotlib, and (CCC086) where the folder cannot be made.
+    """Check that figures can be drawn into ``folder``, before measuring what they show. Raises `CccError` (CCC092)
+    without matplotlib, and (CCC086) if the folder cannot be created.
     """
     module("matplotlib")
     make_folder(folder)
@@ -68,7 +68,7 @@ def _figure(title: str, panels: int) -> tuple[Any, Any]:
 
 
 def _over_lanes(points: Sequence[SweepPoint], title: str) -> Any:
-    """Cost and warp efficiency over the number of lanes that take a path of `LENGTH`."""
+    """Cost and warp efficiency against the number of lanes that take a path of `LENGTH`."""
     figure, (cost, efficiency) = _figure(f"{title}: a path of {LENGTH} multiply-adds", 2)
     for build in BUILDS:
         here = [p for p in points if p.build == build and p.length == LENGTH]
@@ -87,7 +87,7 @@ def _over_lanes(points: Sequence[SweepPoint], title: str) -> Any:
 
 
 def _over_lengths(points: Sequence[SweepPoint], title: str) -> Any:
-    """Speedup over plain nvcc over the path's length, for each of `LANES`."""
+    """Speedup over plain nvcc against the path's length, for each of `LANES`."""
     figure, panels = _figure(title, len(LANES))
     timed = _timed(points)
     for axes, lanes in zip(panels, LANES, strict=True):
@@ -133,7 +133,7 @@ def bars(
     value: Callable[[Group, str], float | None],
     all_builds: Sequence[str],
 ) -> None:
-    """A bar for each of ``builds`` in each group; a build has one colour in all panels, none where it has no value."""
+    """Draw a bar for each of ``builds`` in each group, if it has a value. A build has the same color in all panels."""
     colours = module("matplotlib").colormaps["tab20"]
     breadth = 0.85 / max(len(builds), 1)
     for number, build in enumerate(builds):
@@ -146,7 +146,7 @@ def bars(
 
 
 def legend(figure: Any, panels: Sequence[Any], builds: Sequence[str]) -> None:
-    """What the bars in ``panels`` are, each build once, beside them."""
+    """Draw a legend of the bars in ``panels`` beside them, with each build once."""
     drawn = {
         name: bar for axes in panels for bar, name in zip(*axes.get_legend_handles_labels(), strict=True)
     }

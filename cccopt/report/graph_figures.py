@@ -15,7 +15,7 @@ from cccopt.report.figures import bars, legend, module, save
 
 def draw_graphs(table: GraphTable, folder: Path) -> tuple[Path, ...]:
     """Write ``graphs-ALGORITHM.svg`` for each algorithm into ``folder``: what each form gains over `PLAIN`, by graph,
-    and the time of a whole run, or on the emulator how full its warps are. Raises `CccError` (CCC092) without
+    and the time of a whole run or, on the emulator, how full its warps are. Raises `CccError` (CCC092) without
     matplotlib.
     """
     by_algorithm: dict[str, list[GraphCell]] = {}

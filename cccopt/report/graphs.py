@@ -17,7 +17,7 @@ SECTOR = 32
 
 
 def print_graphs(table: GraphTable, console: Console) -> None:
-    """All rows, what their columns are, and why rows are void."""
+    """Print all rows, what their columns mean, and why rows are void."""
     console.print(Text(f"Graphs, measured on {table.on} ({table.arch})", style="bold"))
     console.print(rows_table(table))
     sizes = " and ".join(sorted({cell.size for cell in table.cells}))
@@ -43,7 +43,7 @@ def _is_counted(table: GraphTable) -> bool:
 
 
 def _uncounted(table: GraphTable) -> dict[str, list[str]]:
-    """Why Nsight Compute did not count, and where: algorithms on graphs."""
+    """Why Nsight Compute did not count, and for which algorithms on which graphs."""
     found: dict[str, list[str]] = {}
     for cell in table.cells:
         if cell.uncounted:

@@ -1,4 +1,4 @@
-"""HTML from Python values: text is escaped wherever it comes from, so that no source line can end an element."""
+"""HTML from Python values: text is escaped wherever it comes from, so no source line can end an element."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cccopt.report.profile_view import printable
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
@@ -53,7 +53,7 @@ def markup(child: Child) -> Markup:
 
 
 def table(names: Sequence[str], rows: Sequence[Markup], *, texts: Sequence[str]) -> Markup | None:
-    """A table that can be sorted; None without rows."""
+    """A sortable table; None without rows."""
     if not rows:
         return None
     heads = [element("th", name, scope="col", class_="text" if name in texts else None) for name in names]
@@ -61,10 +61,10 @@ def table(names: Sequence[str], rows: Sequence[Markup], *, texts: Sequence[str])
 
 
 def cell(shown: Child, value: float | str | None, class_: str | None = None) -> Markup:
-    """A cell and the value that it is sorted by."""
+    """A cell with the value that it is sorted by."""
     return element("td", shown, class_=class_, data_value=value)
 
 
 def soft(text: str) -> Markup:
-    """Text that is shown in a muted colour."""
+    """Text that is shown in a muted color."""
     return element("span", text, class_="soft")

@@ -1,4 +1,4 @@
-"""What is predicted of a marked loop, in words: the same in `cccopt explain` and on the page of a run."""
+"""The prediction for a marked loop in words: the same in `cccopt explain` and on the page of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def times(cost: Mapping[str, Any]) -> Iterator[str]:
-    """The predicted times before and after the rewrite, with their parts, of the ``cost`` of a region in a report."""
+    """The predicted times before and after the rewrite, with their parts, from the ``cost`` of a region in a report."""
     for when in ("before", "after"):
         if (time := cost.get(when)) is not None:
             yield f"{when + ':':8}{_time(time)}"

@@ -1,4 +1,4 @@
-"""What is worth annotating, on the page of a run: with each kernel, and at the lines above which pragmas go."""
+"""What is worth annotating, on the page of a run: shown with each kernel, and at the lines that pragmas go above."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cccopt.report.profile_view import SourceView
 @dataclass(frozen=True, slots=True)
 class SuggestedPragma:
     """A ``#pragma ccc`` line, to be written above ``line`` of ``file``; ``promise`` is what the user vouches for by
-    writing it, empty for nothing, and ``known`` what is known of that.
+    writing it (empty: nothing), and ``known`` what is known about that.
     """
 
     text: str
@@ -26,8 +26,8 @@ class SuggestedPragma:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What to write for a ``kernel``, by its name in PTX: ``gain`` is the prediction in words, ``pays`` says whether it
-    is worth it, and ``may_pay`` whether that is worth a measurement. Without pragmas, ``refusals`` say why.
+    """What to write for a ``kernel`` (its PTX name): ``gain`` is the prediction in words, ``pays`` says whether it is
+    worth annotating, and ``may_pay`` whether it is worth measuring. Without pragmas, ``refusals`` say why.
     """
 
     kernel: str
@@ -39,7 +39,7 @@ class Suggestion:
 
 
 def advice(suggestions: Sequence[Suggestion], kernel: str) -> Markup | None:
-    """What is suggested for a kernel; None where it was not looked at."""
+    """What is suggested for a kernel; None if it was not examined."""
     return markup([_shown(each) for each in suggestions if each.kernel == kernel]) or None
 
 
@@ -69,7 +69,7 @@ def _shown(suggestion: Suggestion) -> list[Child]:
 def by_place(
     suggestions: Sequence[Suggestion], kernel: str, view: SourceView
 ) -> Mapping[tuple[str, int], Sequence[str]]:
-    """The pragmas that pay for a kernel, by the file as the run names it and the line as it is in the source now."""
+    """The pragmas that pay for a kernel, by file, as the run names it, and by line, as numbered in the source now."""
     names = {os.path.realpath(file): file for file in view.names}
     found: dict[tuple[str, int], list[str]] = defaultdict(list)
     for suggestion in suggestions:

@@ -1,8 +1,8 @@
-"""A run as one HTML file that needs nothing else: kernels by time, then each with its worst lines, branches, loops,
-marked regions and source.
+"""A run as one self-contained HTML file: kernels by time, then each with its worst lines, branches, loops, marked
+regions and source.
 
-The page is whole without its script, which adds keys and sorting. Its content security policy admits this style and
-this script alone, so that no text of a source could load or run anything.
+The page is complete without its script, which adds keys and sorting. Its content security policy admits only this style
+and this script, so no text of a source can load or run anything.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from cccopt.text import shortened
 from cccopt.version import __version__
 
 MOST_KERNELS = 40
-"""Kernels that are shown with their source; the table has them all."""
+"""The most kernels that are shown with their source; the table has all of them."""
 
 _MOST_LINES = 8
 _MOST_BRANCHES = 10
@@ -115,7 +115,7 @@ class _Page:
 
     @cached_property
     def shown(self) -> list[FunctionRun]:
-        """The functions that have a part of their own."""
+        """The functions that have a section of their own."""
         return [f for f in self.functions if f.warps][:MOST_KERNELS]
 
     @cached_property
@@ -215,7 +215,7 @@ class _Page:
         return element("tr", name, cells)
 
     def _share(self, function: FunctionRun) -> float:
-        """A function's share of the time, or of the instructions where no times are known."""
+        """A function's share of the time, or of the instructions if no times are known."""
         if self.run.time_ns is not None:
             return share(function.time_ns or 0, self.run.time_ns)
         return share(function.warps, sum(f.warps for f in self.functions))

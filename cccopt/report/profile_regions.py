@@ -26,7 +26,7 @@ _HEADS = (
 
 
 def region_table(run: RunFile, function: FunctionRun, reports: Sequence[Mapping[str, Any]]) -> Markup | None:
-    """The counts of a function's regions, with ``reports`` also what became of them."""
+    """The counts of a function's regions and, with ``reports``, what became of them."""
     rows = []
     reported = [(unit, r) for report in reports for unit in report["units"] for r in unit["regions"]]
     counted = run.kernels.functions.get(function.name, {})
@@ -41,7 +41,7 @@ def region_table(run: RunFile, function: FunctionRun, reports: Sequence[Mapping[
 
 
 def measured(decisions: Decisions | None, function: FunctionRun) -> Markup | None:
-    """What `cccopt tune` measured of a kernel."""
+    """What `cccopt tune` measured for a kernel."""
     found = decisions.kernels.get(canonical(function.name)) if decisions is not None else None
     if decisions is None or found is None:
         return None
@@ -68,7 +68,7 @@ def _row(region: int, counts: RegionProfile, became: list[Markup] | None) -> Mar
 
 
 def _became(unit: Mapping[str, Any], region: Mapping[str, Any]) -> Markup:
-    """What the report of a compilation says of a region."""
+    """What the report of a compilation says about a region."""
     place = region.get("place") or {}
     said = f"{PurePath(place['file']).name}:{place['line']}: " if place else ""
     said += str(region["outcome"])

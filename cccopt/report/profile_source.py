@@ -1,7 +1,7 @@
-"""The source of a kernel with heat beside each line: the files in which it ran, those with most instructions first.
+"""The source of a kernel with heat beside each line: the files in which it ran, those with the most instructions first.
 
-Of a file those lines are shown that were counted, and a few around them. Colours come in five steps and repeat what
-the figures beside them say.
+The counted lines of a file are shown, with a few around them, and those with suggestions. Colors come in five steps and
+repeat what the figures beside them say.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ AROUND = 4
 """Lines that are shown before and after one that was counted."""
 
 MOST_RANKED = 30
-"""Lines of a kernel that the keys go through."""
+"""The most lines of a kernel that the keys step through."""
 
 _LONGEST = 400
 _STEPS = (0.001, 0.01, 0.05, 0.1, 0.2)
@@ -44,8 +44,8 @@ _MINOR = 0.01
 
 @dataclass(frozen=True)
 class SourceTables:
-    """The tables of one function; ``anchor`` begins the names of its rows. ``suggested`` is what to write at which line
-    of a file, as the line is numbered in the source now.
+    """The tables of one function; the names of its rows begin with ``anchor``. ``suggested`` is what to write at a line
+    of a file, as numbered in the source now.
     """
 
     function: FunctionRun
@@ -55,16 +55,16 @@ class SourceTables:
 
     @cached_property
     def ranks(self) -> Mapping[tuple[str, int], int]:
-        """The lines that leave most lane slots idle, from 1."""
+        """The ranks, from 1, of the lines that leave the most lane slots idle."""
         worst = worst_lines(self.function, MOST_RANKED)
         return {(line.file, line.line): rank for rank, line in enumerate(worst, 1)}
 
     def row_name(self, file: str, line: int) -> str:
-        """What a link to a line of the run names."""
+        """The name of a line's row, for links."""
         return f"{self.anchor}-{list(self.view.names).index(file) + 1}-{self.view.line(file, line)}"
 
     def markup(self) -> Iterator[Markup]:
-        """A table for each file, those with most instructions first."""
+        """A table for each file, those with the most instructions first."""
         files: dict[str, list[LineCount]] = defaultdict(list)
         for line in by_line(self.function):
             files[line.file].append(line)
@@ -192,7 +192,7 @@ class SourceTables:
 
 
 def loop_text(loop: LoopCount) -> str:
-    """The spread of a loop's iterations in words."""
+    """The iterations of a loop per warp and per lane, in words."""
     found = iterations(loop)
     filled = f"{percent(efficiency(loop.warps, loop.lanes))} of lanes at work"
     if found is None:
@@ -214,7 +214,7 @@ def _heat(kind: str, value: float) -> str | None:
 
 
 def legend() -> Markup:
-    """What the colours mean."""
+    """What the colors mean."""
     words = ("0.1", "1", "5", "10", "20")
     return markup(
         [
@@ -233,7 +233,7 @@ def legend() -> Markup:
 
 
 def bar(filled: float, empty: float, *, small: bool = False) -> Markup:
-    """A bar with a filled and an empty part, each a share of its length; the figures stand beside it."""
+    """A bar with a filled and an empty part, each a share of its length; the figures are beside it."""
     return element(
         "svg",
         element("rect", class_="busy", x=0, y=0, width=f"{100 * filled:.2f}", height=10),

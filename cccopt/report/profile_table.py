@@ -1,4 +1,4 @@
-"""A run as terminal tables: kernels by time, and of the worst the lines, branches and loops where lanes idle."""
+"""A run as terminal tables: kernels by time, and the lines, branches and loops of the worst ones where lanes idle."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from cccopt.report.profile_view import (
 from cccopt.text import shortened
 
 _LEAST = 0.01
-"""The idle share from which a kernel's lines are worth a look."""
+"""The least idle share at which the lines of a kernel, or a loop, are shown."""
 
 _LONGEST_NAME = 120
 _NARROW = 100
@@ -43,16 +43,16 @@ _FIGURES = 40
 """The columns of a terminal that the figures beside a line of source take."""
 
 _SECTORS, _INTERVAL = 9, 7
-"""Those of sectors, and those that intervals take more."""
+"""The columns that sectors take, and the further ones that intervals take."""
 
 _BAD, _POOR = 0.5, 0.25
-"""Idle shares from which a figure is red, and yellow; the figure stands there without colours too."""
+"""The least idle shares at which a figure is red, and yellow; the figure says the same without colors."""
 
 
 def print_run(
     run: RunFile, sources: Mapping[str, Source], console: Console, *, kernels: int = 3, lines: int = 8
 ) -> None:
-    """Print all kernels, the ``lines`` worst lines of the ``kernels`` worst, and what is missing."""
+    """Print all kernels, the ``lines`` worst lines of the ``kernels`` worst ones, and what is missing."""
     view = SourceView(run, sources)
     console.print(Text(f"counted: {printable(summary(run))}", style="bold"))
     console.print(kernel_table(run, narrow=console.width < _NARROW))
@@ -64,10 +64,10 @@ def print_run(
 
 
 def kernel_table(run: RunFile, *, narrow: bool = False) -> Table:
-    """All kernels, those that took most time first; what was not counted has its time alone."""
+    """All kernels, those that took the most time first; only the time is shown for those without counts."""
     table = _table()
     table.collapse_padding = narrow
-    # It alone gives way on a narrow terminal: figures are never cut.
+    # Only this column shrinks on a narrow terminal: figures are never cut.
     table.add_column("kernel", overflow="fold", min_width=12, max_width=50)
     timed = run.time_ns is not None
     for name in ("time", "share", "launches") if timed else ("share", "launches"):
@@ -126,7 +126,7 @@ def _print_function(function: FunctionRun, view: SourceView, console: Console, m
 
 
 def _lines(function: FunctionRun, view: SourceView, most: int, width: int) -> Table:
-    """The share of the function's lane slots that a line leaves idle, and of its instructions that it has."""
+    """The worst lines: the share of the function's lane slots that each leaves idle, and its share of instructions."""
     slots = 32 * function.warps
     more = dict.fromkeys(line_heads(function), "right")
     table = _table("line", idle="right", instructions="right", efficiency="right", **more, source="left")

@@ -1,6 +1,6 @@
-"""What the table and the page of a run show: kernels in order, lines of a kernel, figures as text, sources as they are.
+"""What the table and the page of a run show: kernels in order, lines of a kernel, figures as text, current sources.
 
-A *lane slot* is a place for a lane in a warp instruction: 32 for each. It is idle where no lane is active in it.
+A *lane slot* is a place for a lane in a warp instruction, which has 32. It is idle if no lane is active in it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SAID = {
     CHANGED: "has changed since the run: counts may appear next to the wrong lines",
     NO_SOURCE: "is code without line information, shown by the lines of its PTX: compile with `-lineinfo`",
 }
-"""What is to be said of a file in such a state."""
+"""What to say about a file in each of these states."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class SourceView:
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """The shortest end of each path that no other file has."""
+        """The shortest suffix of each path that no other file has."""
         return short_names(files_of(self.run.functions))
 
     def state(self, file: str) -> str:
-        """Whether a file is what was counted; ``unchecked`` where the run has no hash of it."""
+        """Whether a file is still what was counted; ``unchecked`` if the run has no hash of it."""
         if file == _NO_FILE:
             return NO_SOURCE
         if file not in self.texts:
@@ -50,28 +50,28 @@ class SourceView:
         return SAME if self.texts[file].digest == self.run.sources[file] else CHANGED
 
     def line(self, file: str, number: int) -> int:
-        """The line of the text for a line of the run."""
+        """The line of the text that corresponds to a line of the run."""
         return self.texts[file].shown(number) if file in self.texts else number
 
     def text(self, file: str, number: int) -> str | None:
-        """The text of a line of the run; None where it is not there."""
+        """The text of a line of the run; None if there is none."""
         if file not in self.texts:
             return None
         lines, line = self.texts[file].lines, self.line(file, number)
         return lines[line - 1] if 0 < line <= len(lines) else None
 
     def place(self, count: LineCount | BranchCount | LoopCount) -> str:
-        """File and line as a reader looks for them."""
+        """File and line as a reader would look for them."""
         return f"{self.names[count.file]}:{self.line(count.file, count.line)}"
 
     def remarks(self) -> list[str]:
-        """What is to be said of the sources."""
+        """What to say about the sources."""
         states = {file: self.state(file) for file in files_of(self.run.functions)}
         return [f"{file} {SAID[state]}" for file, state in states.items() if state in SAID]
 
 
 def short_names(files: Iterable[str]) -> dict[str, str]:
-    """The shortest end of each path that is the end of no other."""
+    """The shortest suffix of each path that is not a suffix of any other."""
     parts = {file: PurePath(file).parts for file in files}
     found = {}
     for file, own in parts.items():
@@ -87,12 +87,12 @@ def short_names(files: Iterable[str]) -> dict[str, str]:
 
 
 def ordered(run: RunFile) -> list[FunctionRun]:
-    """Functions that were counted, or timed: those that took most time first, or without times most instructions."""
+    """The counted or timed functions: those that took the most time first or, without times, the most instructions."""
     return sorted(run.functions, key=lambda f: (-(f.time_ns or 0), -f.warps, f.shown))
 
 
 def worst(run: RunFile) -> list[FunctionRun]:
-    """The counted functions, those that lost most first: idle time, without times idle lane slots."""
+    """The counted functions, those that lost the most first: idle time or, without times, idle lane slots."""
 
     def lost(function: FunctionRun) -> tuple[float, float]:
         return -(idle_time(function) or 0.0), -float(sum(line.idle for line in function.lines))
@@ -101,13 +101,13 @@ def worst(run: RunFile) -> list[FunctionRun]:
 
 
 def idle_time(function: FunctionRun) -> float | None:
-    """The time of a kernel times its idle share, in ns: what full warps could save if time went by lane slots."""
+    """The time of a kernel times its idle share, in ns: what full warps could save if time followed lane slots."""
     share = function.idle_share
     return None if share is None or function.time_ns is None else function.time_ns * share
 
 
 def launch_facts(run: RunFile, function: FunctionRun) -> list[str]:
-    """How far a kernel used the GPU that it was timed on, as parts of a sentence; none where GPUs differ or nothing is
+    """How much a kernel used the GPU that it was timed on, as parts of a sentence; empty if GPUs differ or nothing is
     known.
     """
     if len({replace(device, name="") for device in run.hardware}) != 1 or not function.time_ns:
@@ -145,7 +145,7 @@ def efficiency(warps: int, lanes: int) -> float | None:
 
 
 def efficiency_text(function: FunctionRun, count: LineCount | LoopCount | None = None) -> str:
-    """The efficiency of a function, or of a line or loop in it, as text; of a sample with half the width of its
+    """The efficiency of a function, or of a line or loop in it, as text; for a sample, with half the width of its
     interval, in points.
     """
     found = function if count is None else count
@@ -157,7 +157,7 @@ def efficiency_text(function: FunctionRun, count: LineCount | LoopCount | None =
 
 
 def share_text(function: FunctionRun, branch: BranchCount, part: str, whole: str) -> str:
-    """A share of a branch's executions or lanes as text, as `efficiency_text` is."""
+    """A share of a branch's executions or lanes as text, like `efficiency_text`."""
     text = percent(share(getattr(branch, part), getattr(branch, whole)))
     return text if function.sample is None else _in_points(text, function.error(branch, part, whole))
 
@@ -167,8 +167,8 @@ def _in_points(text: str, width: float | None) -> str:
 
 
 def iterations_text(function: FunctionRun, loop: LoopCount, part: str, whole: str) -> str:
-    """The iterations of a warp or of a lane for each time that it comes to the loop, as text; of a sample with half the
-    width of the interval.
+    """The iterations of a warp or of a lane per entry into the loop, as text; for a sample, with half the width of the
+    interval.
     """
     if not loop.entries or not loop.entered:
         return NOT_KNOWN
@@ -179,7 +179,7 @@ def iterations_text(function: FunctionRun, loop: LoopCount, part: str, whole: st
 
 
 def sectors(line: LineCount) -> float | None:
-    """The sectors of global memory that a request of a line touches; None where that was not counted."""
+    """The sectors of global memory that a request of a line touches on average; None if that was not counted."""
     return line.sectors / line.requests if line.requests and line.sectors is not None else None
 
 
@@ -189,17 +189,17 @@ def watched(function: FunctionRun) -> bool:
 
 
 def line_heads(function: FunctionRun) -> tuple[str, ...]:
-    """The heads of further figures of a line."""
+    """The column headings of further figures of a line."""
     return ("sectors",) if watched(function) else ()
 
 
 def share(part: float, whole: float) -> float:
-    """A share of what may be nothing."""
+    """The share of ``part`` in ``whole``; 0 if ``whole`` is 0."""
     return part / whole if whole else 0.0
 
 
 def iterations(loop: LoopCount) -> tuple[float, float] | None:
-    """The iterations of a warp and of a lane for each time that it comes to the loop; None if it was never entered."""
+    """The iterations of a warp and of a lane per entry into the loop; None if it was never entered."""
     if not loop.entries or not loop.entered:
         return None
     return loop.warps / loop.entries, loop.lanes / loop.entered
@@ -223,7 +223,7 @@ NOT_KNOWN = "–"
 
 
 def percent(value: float | None) -> str:
-    """A share as text. What is not nothing is not shown as nothing."""
+    """A share as text. A share above zero is not shown as zero."""
     if value is None:
         return NOT_KNOWN
     return "< 0.1 %" if 0 < value < 0.0005 else f"{100 * value:.1f} %"
@@ -251,7 +251,7 @@ def each(value: float) -> str:
 
 
 def each_or_none(value: float | None) -> str:
-    """An average that may not be known as text."""
+    """An average as text; a dash if it is not known."""
     return NOT_KNOWN if value is None else each(value)
 
 
@@ -263,7 +263,7 @@ def resources(plain: int | None, counted: int | None) -> str:
 
 
 def printable(text: str) -> str:
-    """``text`` without characters that terminals obey, that turn the direction of text or that cannot be written."""
+    """``text`` with characters replaced that control terminals, change the direction of text or cannot be written."""
     return "".join(c if _is_harmless(c) else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

@@ -17,7 +17,7 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 
 
 def as_sarif(diagnostics: Iterable[Diagnostic], folder: Path) -> str:
-    """The text of a SARIF file. Files below ``folder`` go by their paths in it, as a repository's do."""
+    """The text of a SARIF file. Files below ``folder`` are named by their paths in it, as in a repository."""
     found = list(diagnostics)
     driver = {
         "name": "cccopt",

@@ -14,7 +14,7 @@ from cccopt.harness.table import EMULATED, FEWEST_REPEATS, PROFILED, THESIS, Bui
 from cccopt.harness.workload import FULL
 
 NEAR = 0.97
-"""How much of the best build `auto` must reach, and `always` of the peer, before a sample is reported to fall short."""
+"""A sample falls short if `auto` is below this fraction of plain or `always`, or `always` of the handwritten build."""
 
 AGREEMENT = 5.0
 """Points of warp efficiency by which emulator and Nsight Compute may differ."""
@@ -23,7 +23,7 @@ _SHORT = {"blocks": "blk", "registers": "reg", "shared memory": "smem"}
 
 
 def print_suite(table: Table, console: Console) -> None:
-    """The table, what its columns are, how counters agree, and the means."""
+    """Print the table, what its columns mean, how far the counters agree, and the means."""
     console.print(Text(f"{table.suite}, measured on {table.on} ({table.arch})", style="bold"))
     console.print(rows_table(table))
     for line in _legend(table):
@@ -83,14 +83,14 @@ _COLUMNS = (
 
 
 def _void(row: BuildRow, timed: bool) -> Iterator[Text]:
-    """Empty cells up to the last, which says what kind of nothing there is."""
+    """Empty cells up to the last, which says why there is nothing."""
     for _ in range(len(_COLUMNS) + (2 if timed else 0) - 2):
         yield Text("")
     yield Text(kind_of_void(row), style="red")
 
 
 def kind_of_void(row: BuildRow) -> str:
-    """The code that it was refused with, or a word."""
+    """The code that the build was refused with, or a word."""
     if row.void.startswith("CCC"):
         return row.void.partition(":")[0]
     return "WRONG" if row.failed else "none"
@@ -111,7 +111,7 @@ def _cells(sample: SampleRows, row: BuildRow, timed: bool) -> Iterator[Text]:
         active, on = counted.warp_efficiency, counted.warp_efficiency_pred_on
         mark = _mark(row) if timed else ""
         yield Text(f"{100 * active:.1f}/{100 * on:.1f}{mark}")
-        # Nothing in code written by hand says which of it collects.
+        # Handwritten code does not say which part of it collects.
         useful = "" if row.build == BuildName.HANDWRITTEN else "?"
         yield Text(useful if emulated is None or not useful else f"{100 * emulated.useful_efficiency:.1f}")
         yield Text(f"{counted.warp_instructions:,}{mark}")
@@ -121,7 +121,7 @@ def _cells(sample: SampleRows, row: BuildRow, timed: bool) -> Iterator[Text]:
 
 
 def _mark(row: BuildRow) -> str:
-    """What follows counts that are not those of Nsight Compute at the timed size: all are of the counted size."""
+    """The mark after counts that are not Nsight Compute's at the timed size; marked ones are at the counted size."""
     if row.profiled_as_timed is not None:
         return ""
     return "s" if row.profiled is not None else "e"
@@ -141,13 +141,13 @@ def _needs(row: BuildRow) -> Iterator[Text]:
     spills = f"+{kernel.spill_bytes}s" if kernel.spill_bytes else ""
     yield Text(f"{kernel.registers}{spills}")
     yield Text(f"{kernel.shared_bytes_a_thread:.0f}")
-    # Full is full, whatever else would come next.
+    # At full occupancy, other limits do not matter.
     limits = "+".join(_SHORT[name] for name in kernel.limited_by if "warps" not in kernel.limited_by)
     yield Text("?" if kernel.occupancy is None else f"{100 * kernel.occupancy:.0f} {limits}".rstrip())
 
 
 def contexts(row: BuildRow) -> str:
-    """Bytes a task, by path, ``before→after`` compression; equal ones once with their number."""
+    """Bytes per task, by path, ``before→after`` compression; equal ones are given once with their number."""
     times: dict[str, int] = {}
     for c in row.contexts:
         cell = str(c.bytes) if c.bytes == c.uncompressed_bytes else f"{c.uncompressed_bytes}→{c.bytes}"
@@ -182,7 +182,7 @@ def _legend(table: Table) -> Iterator[str]:
 
 
 def agreement_table(table: Table) -> RichTable:
-    """Warp efficiency (predicated-on lanes) by Nsight Compute less the emulator's, in points."""
+    """Nsight Compute's warp efficiency (predicated-on lanes) minus the emulator's, in points."""
     builds = [build for build in BuildName if any(sample.row(build) for sample in table.samples)]
     result = RichTable(box=None, header_style="bold")
     result.add_column("sample")
@@ -209,7 +209,7 @@ def _difference(row: BuildRow | None) -> Text:
 
 
 def summary(table: Table) -> Iterator[str]:
-    """Means over the thesis' programs that are here, and the samples that fall short of another build."""
+    """Means over the thesis' programs in the table, and the samples that fall short of another build."""
     ours = [sample for sample in table.samples if sample.name in THESIS]
     timed = any(row.times is not None for sample in table.samples for row in sample.rows)
     what = "time" if timed else "warp instructions"
@@ -232,7 +232,7 @@ def summary(table: Table) -> Iterator[str]:
 
 
 def shortcomings(sample: SampleRows) -> Iterator[str]:
-    """Where a mode is slower than it should be beside the other builds of the same run."""
+    """Where a mode is slower than it should be, compared with the other builds of the same run."""
     for build, others in (
         (BuildName.AUTO, (BuildName.PLAIN, BuildName.ALWAYS)),
         (BuildName.ALWAYS, (BuildName.HANDWRITTEN,)),

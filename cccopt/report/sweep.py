@@ -16,7 +16,7 @@ NEAR = 0.97
 
 
 def print_sweep(table: Table, points: Sequence[SweepPoint], console: Console) -> None:
-    """Speedups of all builds, then efficiencies, then where `auto` falls short."""
+    """Print the speedups of all builds, then efficiencies, then where `auto` falls short."""
     timed = any(point.milliseconds is not None for point in points)
     what = "speedup" if timed else "warp instructions, plain over build"
     console.print(Text(f"{what}, measured on {table.on} ({table.arch})", style="bold"))
@@ -67,7 +67,7 @@ def _speedup(point: SweepPoint) -> Text:
 def _efficiency(point: SweepPoint) -> Text:
     if point.counts is None:
         return Text("?")
-    # Nothing in code written by hand says which of it collects.
+    # Handwritten code does not say which part of it collects.
     useful = "" if point.build == BuildName.HANDWRITTEN else f"/{100 * point.counts.useful_efficiency:.0f}"
     return Text(f"{100 * point.counts.warp_efficiency:.0f}{useful}")
 

@@ -1,4 +1,4 @@
-"""Measurements as terminal tables: one a workload, launch by launch and in total, losses called losses."""
+"""Measurements as terminal tables: one per workload, launch by launch and in total, with losses named as such."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEAST_CHANGE = 0.005
 
 
 def print_measurement(measurement: Measurement, console: Console) -> None:
-    """The workload's table, then wrong results (which void it) and the remarks."""
+    """Print wrong results, or else the workload's table, which they would void; then the remarks."""
     for build in measurement.builds:
         if build.wrong:
             console.print(Text(f"wrong result of the {build.name} build: {build.wrong}", style="bold red"))
@@ -30,7 +30,7 @@ def print_measurement(measurement: Measurement, console: Console) -> None:
 
 
 def table(measurement: Measurement) -> Table:
-    """The launches' rows and their total; `Measurement.right` must hold."""
+    """The launches' rows and, for a single kernel, their total; `Measurement.right` must hold."""
     timed = measurement.build(BuildName.PLAIN).times is not None
     title = f"{measurement.workload} ({measurement.size}, {measurement.arch}), measured on {measurement.on}"
     result = Table(title=title, title_justify="left", title_style="bold", box=None, header_style="bold")
@@ -87,7 +87,7 @@ def _count_cells(old: Counts, new: Counts) -> Iterator[Text]:
 
 
 def _verdict(text: str, growth: float) -> Text:
-    """Colour alone would not survive a log file: a loss says that it is one."""
+    """A log file does not keep colors, so a loss also says that it is one."""
     if growth > _LEAST_CHANGE:
         return Text(f"{text} LOSS", style="red")
     return Text(text, style="green" if growth < -_LEAST_CHANGE else "")
@@ -98,7 +98,7 @@ def _shares(old: float, new: float) -> Text:
 
 
 def _resources(measurement: Measurement, kernel: str) -> tuple[str, str, str]:
-    """Bytes of context a task, shared memory a block before and after, registers before and after."""
+    """Bytes of context per task, shared memory per block before and after, registers before and after."""
     regions = [region for region in measurement.regions if region.kernel == kernel]
     contexts = [str(region.context_bytes) for region in regions if region.context_bytes is not None]
     context = " + ".join(contexts) or "-"
@@ -113,7 +113,7 @@ def _resources(measurement: Measurement, kernel: str) -> tuple[str, str, str]:
 
 
 def _phases(measurement: Measurement) -> Iterator[str]:
-    """How often warps came to each part of the rewritten code."""
+    """How often warps ran each part of the rewritten code."""
     phases = measurement.build(BuildName.CCC).phases
     for region in measurement.regions:
         ran = [p for p in phases if (p.kernel, p.region) == (region.kernel, region.region)]

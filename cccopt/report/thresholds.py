@@ -13,22 +13,22 @@ from cccopt.text import Place, Position
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The least ``efficiency``, 0 to 1, that the kernels of a name may have: in PTX, or as they are shown, with or
-    without parameters.
+    """The least ``efficiency``, 0 to 1, that the kernels with the name ``kernel`` may have: their name in PTX, or as
+    shown, with or without parameters.
     """
 
     kernel: str
     efficiency: float
 
     def means(self, function: FunctionRun) -> bool:
-        """Whether it is for this function."""
+        """Whether the threshold applies to this function."""
         return self.kernel in (function.name, function.shown, function.shown.partition("(")[0])
 
 
 def missed(view: SourceView, thresholds: Sequence[Threshold]) -> Iterator[Diagnostic]:
     """An error (CCC119) for each kernel below its threshold, and for each threshold without a kernel that was counted.
 
-    A sample falls below where its whole interval does.
+    A sample counts as below its threshold only if its whole interval is.
     """
     counted = [function for function in view.run.functions if function.warps]
     for threshold in thresholds:

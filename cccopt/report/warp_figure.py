@@ -1,7 +1,7 @@
-"""A drawing of what one warp does: lanes downwards, time to the right, a colour for each part of the program.
+"""A drawing of what one warp does: lanes downwards, time to the right, a color for each part of the program.
 
-After the thesis' figures 4.1c and 4.2, but drawn from what a warp of the emulator really issued. One step is
-one warp instruction; both panels share the scale, so the shorter one has less to do.
+After the thesis' figures 4.1c and 4.2, but drawn from what a warp really issued on the emulator. One step is one warp
+instruction; all panels share the scale, so a shorter one has less to do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cccopt.ptx.ir import Function, Location, Marker, Module
 
 LANES = 32
 _TOP, _LINE, _LANE_HEIGHT, _HEADING = 34, 22, 5, 40
-_LETTER, _BOLD_LETTER = 8, 9  # more than the mean width of one
+_LETTER, _BOLD_LETTER = 8, 9  # more than the average width of one
 
 
 class Part(Enum):
@@ -61,7 +61,7 @@ class Panel:
 def warp_steps(
     module: Module, steps: Iterable[tuple[str, int, int]], path: Collection[int]
 ) -> Iterator[WarpStep]:
-    """What a warp issued, as `cccopt.emulator.Trace` holds it, each instruction with its part of the program.
+    """What a warp issued, as `cccopt.emulator.Trace` records it, each instruction with its part of the program.
 
     Args:
         module: The module that ran, with line information.
@@ -141,7 +141,7 @@ def _panel(panel: Panel, layout: Layout, y: int, scale: float) -> Iterator[str]:
 
 
 def _boxes(steps: Sequence[WarpStep], part: Part, left: int, top: int, scale: float) -> Iterator[str]:
-    """A rectangle for each run of like steps and each run of neighbouring active lanes in it."""
+    """A rectangle for each run of equal steps and each run of neighboring active lanes in it."""
     start = 0
     for step, run in groupby(steps):
         length = len(list(run))

@@ -1,4 +1,4 @@
-"""Pragmas in preprocessed CUDA C++ to markers that survive into PTX (DESIGN 3, "What exactly is named").
+"""Turns pragmas in preprocessed CUDA C++ into markers that survive into PTX (DESIGN 3, "What exactly is named").
 
     #pragma ccc for                     { for.begin unroll-1
     for (A; B; C)            becomes    for (A; B; C) { body.begin {
@@ -8,19 +8,19 @@
     #pragma ccc if
     if (c) S else T          becomes    if (c) { if.begin { S } if.end } else T
 
-``#pragma ccc if`` above a plain ``{`` names that block; ``else`` is marked as an ``if`` is, a ``while`` or ``do`` as a
-``for`` is, whatever the pragma. The work of a switch's case gets ``if.begin`` and ``if.end`` without braces, which may
-not hold part of a case; a function's body begins with its one marker. An event is written as a statement of
-`cccopt.source.markers`.
+``#pragma ccc if`` above a plain ``{`` names that block; ``else`` is marked like an ``if``, and a ``while`` or ``do``
+like a ``for``, whatever the pragma. The work of a switch's case gets ``if.begin`` and ``if.end`` without braces,
+because these may not enclose part of a case; a function's body begins with its only marker. Each event is a statement
+of `cccopt.source.markers`.
 
 A ``continue`` in S leaves the body without passing ``body.end``, and any jump may leave a path without passing
-``if.end``: the PTX passes judge by control flow whether that ends the region, or refuse it. Everything goes on lines
-that exist, so line numbers stay the user's.
+``if.end``. The PTX passes judge by control flow whether that ends the region, or refuse it. Everything goes into
+existing lines, so line numbers stay the user's.
 
-Before the marker that ends a path, a path that updates a reduced variable pins it: cicc makes one addition of those
-in both branches of an ``if`` otherwise, and puts it after both. The functions for that are inserted before the text.
+A path that updates a reduced variable pins it before the marker that ends the path: otherwise, cicc merges the
+additions in both branches of an ``if`` into one after both. The functions for that are inserted before the text.
 
-A constexpr function may not hold assembly before C++20: nvcc warns (#2388-D) where one is annotated.
+A constexpr function may not hold assembly before C++20: nvcc warns (#2388-D) if one is annotated.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _FUNCTIONS = (Kind.RECURSIVE, Kind.GRID)
 
 @dataclass(frozen=True, slots=True)
 class MarkedPiece:
-    """What one pragma marks, of a switch one of its cases.
+    """What one pragma marks, or one case of a switch.
 
-    ``id`` counts from 1 in file order, ``kind`` is the pragma's, ``place`` is the named statement's, function's or
-    label's in the user's file, ``parent`` the id of the region around it in the text, None if there is none.
+    ``id`` counts from 1 in file order, and ``kind`` is the pragma's. ``place`` is where the named statement, function
+    or label is in the user's file. ``parent`` is the id of the region around it in the text, None if there is none.
     ``case`` is the label of a switch's case, ``group`` the id of its switch's first region, 0 for others.
-    ``restricted`` are the positions of the ``__restrict__`` parameters of the kernel that a marked loop is in. Of one
-    ``alone`` nothing inside is marked, though pragmas name it.
+    ``restricted`` are the positions of the ``__restrict__`` parameters of the kernel that contains a marked loop.
+    Inside one that is ``alone``, nothing is marked, even if pragmas name it.
     """
 
     id: int
@@ -105,22 +105,22 @@ def annotate(
 ) -> Annotated:
     """Mark what the ``#pragma ccc`` lines of a text name.
 
-    A region whose pragma says ``off``, and a path whose loops all do, is left out.
+    A region whose pragma says ``off`` is left out, and so is a path whose loops all do.
 
     Args:
         text: A whole translation unit, as it is written or as nvcc preprocesses it for cicc.
         name: Its file name, unless a line marker gives a better one.
         only: The ids of the regions to mark and report; all of them if it is None. Ids stay what they are without it.
         alone: The ids of loops in which nothing else is marked.
-        keep_going: Leave an annotation with a mistake out, with a warning.
+        keep_going: Leave out an annotation with a mistake, with a warning.
         first: The id of the first region.
 
     Returns:
-        The text with marks, its regions and the warnings; a text without pragmas comes back as it is.
+        The text with marks, its regions and the warnings; a text without pragmas is returned unchanged.
 
     Raises:
-        SourceError: A `CccError` with a diagnostic for each mistake (CCC010 to CCC018; CCC043 for too many regions in
-            each other).
+        SourceError: A `CccError` with a diagnostic for each mistake (CCC010 to CCC018; CCC043 for regions that are
+            nested too deeply).
     """
     if not hints(text):
         return Annotated(text)
@@ -140,7 +140,7 @@ def annotate(
     blanks |= {t for _, n in accepted for t in n.directives}
     edits = [_Edit(t.start, t.end, blank(t.text)) for t in blanks]
     edits += [e for r, n in accepted for e in _openings(r, n, unit.code)]
-    # Regions in reverse: of those that end at one offset, the inner one ends first.
+    # Regions in reverse: if several end at one offset, the inner one ends first.
     reduced = [_reduced(n, [around for _, around in accepted], unit.code) for _, n in accepted]
     closings = [
         e
@@ -156,7 +156,7 @@ def annotate(
 
 
 def _reduced(path: Named, everything: Sequence[Named], code: Code) -> list[str]:
-    """The variables that a loop around ``path`` reduces and that its text names, other than as its own."""
+    """The variables that a loop around ``path`` reduces and that the path's text names but does not declare."""
     if path.pragma.kind in (*ITERATED, *_FUNCTIONS):
         return []
     around = [n.pragma.clauses.reductions for n in everything if n.holds(path)]
@@ -171,7 +171,7 @@ def _reduced(path: Named, everything: Sequence[Named], code: Code) -> list[str]:
 
 
 def _with_pins(text: str, name: str) -> str:
-    """``text`` with the functions of pins before it, attributed to its file: that of cicc's text is temporary."""
+    """``text`` with the functions of pins before it, attributed to its file: the one that cicc reads is temporary."""
     first = text[: text.find("\n") + 1]
     if is_line_marker(first):
         return f"{first}{pins()}\n{text}"
@@ -180,8 +180,8 @@ def _with_pins(text: str, name: str) -> str:
 
 
 def _named(text: str, name: str, keep_going: bool) -> tuple[Unit, list[Named], tuple[Diagnostic, ...]]:
-    """What the pragmas of ``text`` name, and the mistakes in others. Headers and other functions make up most of it: no
-    more is lexed than surrounds the pragmas, as far as their statements reach.
+    """What the pragmas of ``text`` name, and the mistakes in others. Headers and other functions make up most of it, so
+    only the text around the pragmas is lexed, as far as their statements reach.
     """
     first, *_, last = 2 * hints(text)
     outside = Outside(text)
@@ -198,7 +198,7 @@ def _named(text: str, name: str, keep_going: bool) -> tuple[Unit, list[Named], t
 
 
 def _is_off(named: Named, everything: Sequence[Named]) -> bool:
-    """Whether the user switched it off: by its own word, or by that of every loop that can be meant."""
+    """Whether the user switched it off: with its own ``off``, or with that of every loop that it may belong to."""
     if named.pragma.clauses.mode == "off":
         return True
     if named.pragma.kind in ITERATED:
@@ -224,8 +224,7 @@ def _regions(named: Sequence[Named], unit: Unit, first: int) -> list[MarkedPiece
 
 
 def _openings(region: MarkedPiece, named: Named, code: Code) -> list[_Edit]:
-    """The begin markers; those before a statement go on the pragma's own line, which leaves columns
-    alone."""
+    """The begin markers; those before a statement go on the pragma's own line, which keeps columns as they are."""
     if region.kind in _FUNCTIONS:
         return [_insert(code.tokens[named.body].end, f" {_begin(region, f'{region.kind}.begin')}")]
     own_line = named.directive.end if named.follows else code.tokens[named.start].start
@@ -263,7 +262,7 @@ def _begin(region: MarkedPiece, event: str) -> str:
 
 
 def _attributes(region: MarkedPiece) -> Iterator[str]:
-    """What the begin marker says of the region; what is as usual is left out."""
+    """What the begin marker says about the region; defaults are left out."""
     position = region.place.position
     yield f"line={position.line}:{position.column}"
     yield from attributes(region.clauses)
@@ -281,7 +280,7 @@ def _attributes(region: MarkedPiece) -> Iterator[str]:
 
 
 def _too_deep(regions: Sequence[MarkedPiece]) -> list[MarkedPiece]:
-    """The regions in so many others that no shared memory has room for the stacks of all."""
+    """The regions nested so deeply that no shared memory has room for the stacks of all."""
     depth: dict[int | None, int] = {}
     for region in regions:
         depth[region.id] = depth.get(region.parent, 0) + 1

@@ -10,10 +10,10 @@
                                                 else T
                                             }
 
-`cccopt advise` compiles the text with all of them, and tries each selection on the PTX. Only functions that run on the
-device and are the user's own get any: not those of the system's and the toolkit's headers, nor functions that hold a
-pragma of ours, which goes. Left out are loops with literal bounds, which nvcc unrolls, loops and branches that do
-nothing but jump (``if (i >= n) return;``), and what the compiler decides (``if constexpr``).
+`cccopt advise` compiles the text with all of them, and tries each selection on the PTX. Only the user's own functions
+that run on the device get any: not those in headers of the system and the toolkit, nor functions that hold a pragma of
+ours, which is removed. Loops with literal bounds, which nvcc unrolls, loops and branches that only jump
+(``if (i >= n) return;``), and what the compiler decides (``if constexpr``) are left out.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MARKER = re.compile(
     r'^[ \t]*#[ \t]*(?:line[ \t]+)?(?P<line>\d+)[ \t]+(?P<file>"(?:[^"\\\n]|\\.)*")(?P<flags>[ \d]*)$',
     re.MULTILINE,
 )
-# The flags of files that are entered and of system headers in line markers (The C Preprocessor, "Preprocessor Output").
+# The line-marker flags of files that are entered and of system headers (The C Preprocessor, "Preprocessor Output").
 _ENTERED, _SYSTEM = "1", "3"
 _TOOLKIT = '/cuda_runtime.h"'
 _SPACES = frozenset({"global", "device", "__global__", "__device__"})
@@ -47,7 +47,7 @@ _CONSTANT = frozenset({"constexpr", "consteval"})
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A pragma that could be: of which ``kind``, and the code token that it would be above."""
+    """A possible pragma: its ``kind``, and the ``index`` of the code token that it would be above."""
 
     index: int
     kind: Kind
@@ -55,7 +55,7 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """The text from ``offset`` to ``end`` is of ``file``, quoted as in its marker, from ``line`` on."""
+    """The text from ``offset`` to ``end`` comes from ``file``, quoted as in its marker, from ``line`` onwards."""
 
     offset: int
     end: int
@@ -64,24 +64,24 @@ class _Stretch:
 
 
 FIRST = 1_000_001
-"""The number of the first candidate: a profile of candidates fits no annotations."""
+"""The number of the first candidate, so large that a profile of candidates fits no annotations."""
 
 
 def annotated_with_candidates(text: str, name: str) -> Annotated:
-    """``text`` with markers of all candidates and of nothing else; numbers begin at `FIRST`."""
+    """``text`` with markers for all candidates and nothing else; numbers begin at `FIRST`."""
     return annotate(with_candidates(text, name), name, keep_going=True, first=FIRST)
 
 
 def with_candidates(text: str, name: str) -> str:
     """``text``, a translation unit as nvcc preprocesses it, with the pragmas of all candidates in place of its own;
-    ``name`` is its file's name where no line marker tells better.
+    ``name`` is its file's name unless a line marker gives a better one.
     """
     return _with_pragmas(text, name, None)
 
 
 def with_pragmas_at(text: str, name: str, pragmas: Mapping[int, str]) -> str:
-    """``text`` with ``pragmas`` at candidates, beside its own ones: what follows ``#pragma ccc``, by the number of the
-    candidate in the order of the text, from 0.
+    """``text`` with ``pragmas`` at candidates, in addition to its own: what follows ``#pragma ccc``, by the number of
+    the candidate in the order of the text, from 0.
     """
     return _with_pragmas(text, name, pragmas)
 
@@ -111,15 +111,15 @@ def _with_pragmas(text: str, name: str, pragmas: Mapping[int, str] | None) -> st
 
 
 def _own_stretches(text: str, name: str) -> list[_Stretch]:
-    """What is of the user's own files, in order. A marker in a raw string or comment counts as none."""
+    """The text from the user's own files, in order. A marker in a raw string or comment does not count."""
     outside = Outside(text)
     markers = [m for m in _MARKER.finditer(text) if outside.begins(m.start())]
     if not markers:
         return [_Stretch(0, len(text), '"{}"'.format(name.replace("\\", r"\\").replace('"', r"\"")), 1)]
     folders = {m["file"][1 : -len(_TOOLKIT)] for m in markers if m["file"].endswith(_TOOLKIT)}
     foreign = ("<", *filter(None, folders))
-    # What a macro of the user's or of CUDA's gives in a header of the system has markers without the flag, and what one
-    # of the system's gives in a file of the user's has some with it: how a file is entered tells.
+    # A user's or CUDA macro that is expanded in a system header has markers without the flag, and a system macro that
+    # is expanded in a user's file has some with it. So what counts is how a file is entered.
     system = {m["file"] for m in markers if {_ENTERED, _SYSTEM} <= set(m["flags"].split())}
     ends = [m.start() for m in markers[1:]] + [len(text)]
     return [
@@ -132,7 +132,7 @@ def _own_stretches(text: str, name: str) -> list[_Stretch]:
 
 
 def _candidates(code: Code, annotated: Sequence[int]) -> Iterator[_Candidate]:
-    """Those of the functions with an execution space; of kernels all that is inside may be in a loop over blocks."""
+    """The candidates in functions with an execution space; a loop over blocks may contain all of a kernel's code."""
     done, start = 0, -1
     for specifier, token in enumerate(code.tokens):
         if token.text not in _SPACES or specifier < done:
@@ -158,7 +158,7 @@ def _candidates(code: Code, annotated: Sequence[int]) -> Iterator[_Candidate]:
 
 
 def declaration_at(code: Code, specifier: int) -> int:
-    """Where the declaration of which a specifier is a part begins."""
+    """Where the declaration that a specifier is part of begins."""
     index = specifier
     while code.text(index - 1) not in _BEFORE_DECLARATION or (
         code.text(index - 1) == ":" and code.text(index - 2) == ":"
@@ -197,7 +197,7 @@ def _statements(code: Code, start: int, end: int) -> Iterator[_Candidate]:
 
 
 def _branches(code: Code, index: int) -> Iterator[_Candidate]:
-    """An ``if`` and its ``else``, unless another ``if`` follows that: its branches are candidates themselves."""
+    """An ``if`` and its ``else``, unless that leads to another ``if``, whose branches are candidates themselves."""
     if code.text(index + 1) in ("constexpr", "consteval", "!"):
         return
     body = code.after_head(index)

@@ -1,10 +1,11 @@
-"""Whether a piece of a function's body declares a variable, by its tokens.
+"""Whether a piece of a function's body declares a variable, judging by its tokens.
 
     float a = 0, sum = 0;       declares `sum`: two words begin the statement, and no bracket opens before the name
     sum += f(x);                does not
     for (float sum = 0; ...)    does
 
-ISO C++20 [dcl.pre], [stmt.dcl]. Types are not known here: `a * sum;`, a statement that does nothing, is taken for one.
+ISO C++20 [dcl.pre], [stmt.dcl]. Types are not known here: `a * sum;`, a statement that does nothing, is taken for a
+declaration.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def _is_declared_at(code: Code, start: int, index: int) -> bool:
 
 
 def _statement(code: Code, start: int, index: int) -> int:
-    """The first token of the statement, or of the head of the `for`, that ``index`` is in outside of other brackets;
-    ``index`` itself where it is in an expression in brackets.
+    """The first token of the statement or head of a `for` that contains ``index`` outside of other brackets; ``index``
+    itself if it is in an expression in brackets.
     """
     at = index - 1
     while at >= start and code.text(at) not in (";", "{", "}"):

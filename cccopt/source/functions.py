@@ -24,7 +24,7 @@ class Definition:
 
 
 def definition(code: Code, index: int) -> Definition | None:
-    """The function definition that begins at ``index``, None where something else does; raises `Unbalanced`."""
+    """The function definition that begins at ``index``, None if something else does; raises `Unbalanced`."""
     name: int | None = None
     spaces: set[str] = set()
     while (word := code.text(index)) not in ("", ";", ":", "}", "{"):
@@ -57,7 +57,7 @@ def _may_be_name(code: Code, index: int) -> bool:
 
 
 def _after_operator(code: Code, index: int) -> int:
-    """The parameters after the name of an operator function, which may hold brackets: ``operator()``."""
+    """Where the parameters of an operator function begin; its name may hold brackets: ``operator()``."""
     index += 1
     while code.text(index) not in ("(", ""):
         index += 1

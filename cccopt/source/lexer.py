@@ -1,8 +1,7 @@
 """C++ tokens of preprocessed text: just enough to find statements, and exact about where quotes end.
 
-Raw strings, string and character literals with prefixes and user suffixes, digit separators (``1'000``) and
-directives (line markers, pragmas) are each one token, so that no brace or quote in them is taken for code.
-ISO C++20 [lex].
+Raw strings, string and character literals with prefixes and user suffixes, digit separators (``1'000``) and directives
+(line markers, pragmas) are each one token. So no brace or quote in them is taken for code. ISO C++20 [lex].
 """
 
 from __future__ import annotations
@@ -36,9 +35,10 @@ class Token(NamedTuple):
 
 
 def tokens(text: str, start: int = 0, end: int | None = None, *, keep_comments: bool = False) -> list[Token]:
-    """The tokens of ``text`` from offset ``start`` to ``end``: beginnings of lines outside any token, or the text's.
+    """The tokens of ``text`` from ``start`` to ``end``, the offsets of lines that begin outside any token, or of the
+    text's ends.
 
-    Comments (there only under ``-C``) are left out unless ``keep_comments``.
+    Comments (present only under ``-C``) are left out unless ``keep_comments``.
     """
     return [
         Token(m.lastgroup or "", m.group(), m.start(), m.end())

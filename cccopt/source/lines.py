@@ -1,4 +1,4 @@
-"""From offsets in preprocessed text to the user's files, by the line markers that the preprocessor left."""
+"""Maps offsets in preprocessed text to the user's files, with the line markers that the preprocessor left."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONTROL = {"n": 10, "t": 9, "r": 13, "a": 7, "b": 8, "f": 12, "v": 11}
 
 
 def is_line_marker(line: str) -> bool:
-    """Whether it tells where the next line is from."""
+    """Whether it says where the next line comes from."""
     return _MARKER.fullmatch(line.rstrip("\r\n")) is not None
 
 
@@ -38,8 +38,8 @@ class _Origin(NamedTuple):
 class LineMap:
     """Places in the user's files for offsets in ``text``, a preprocessed file called ``name``.
 
-    ``outside`` tells which of its lines begin outside literals. The user's files are opened only to quote a line as
-    it was written and to find a word's column in it; where one cannot be read, the preprocessed line is used.
+    ``outside`` knows which of its lines begin outside literals. The user's files are opened only to quote a line as it
+    was written and to find a word's column in it; if one cannot be read, the preprocessed line is used.
     """
 
     text: str
@@ -61,7 +61,7 @@ class LineMap:
         for after, marker in reversed(found):
             file = origin.file if marker["file"] is None else _unescaped(marker["file"])
             origin = _Origin(after, file, int(marker["line"]))
-        self._asked[:] = [(offset, origin)]  # the next question is about what follows
+        self._asked[:] = [(offset, origin)]  # the next query is about later text
         return origin
 
     def _markers(self, low: int, high: int) -> Iterator[tuple[int, re.Match[str]]]:
@@ -79,7 +79,7 @@ class LineMap:
 
     @cached_property
     def _directives(self) -> frozenset[int]:
-        """Where directives begin: for lines that may be in a raw string or comment."""
+        """Where directives begin, needed for lines that may be in a raw string or comment."""
         return frozenset(t.start for t in tokens(self.text) if t.kind == "directive")
 
     def place(self, offset: int, word: str) -> Place:
@@ -96,7 +96,7 @@ class LineMap:
         written = self._source_line(file, line)
         if written is None:
             return Place(file, Position(line, offset - start + 1), printed)
-        # A word of the code is not sought in comments and strings, `_Pragma("ccc if")` among them.
+        # A word of the code is not sought in comments and strings, including `_Pragma("ccc if")`.
         sought = written if printed.lstrip().startswith("#") else _QUOTED.sub(_blanks, written)
         column = _column(sought, word, offset - start, _occurrences(word, printed[: offset - start]))
         return Place(file, Position(line, column), written)
@@ -138,7 +138,7 @@ def _read(file: str) -> SourceText | None:
 
 
 def _unescaped(name: str) -> str:
-    """A line marker's file name: backslash, quote and octal bytes (gcc writes other than ASCII so)."""
+    """A line marker's file name, unescaped: backslash, quote and octal bytes (which gcc writes for non-ASCII ones)."""
 
     def byte(match: re.Match[str]) -> str:
         code = match[1]

@@ -1,10 +1,10 @@
 """Markers as CUDA C++ statements: empty inline assembly whose comment cicc prints into PTX (TOOLCHAIN 3).
-Pins: empty assembly that reads a variable, so that its value is in a register there. It does not write: a variable that
-is in memory, where other threads update it, would get an old value back.
 
-``"memory"`` keeps loads and stores on their side. nvcc substitutes nothing in assembly without operands, so
-``%``, ``$`` and braces stay as they are (measured, 13.0). ptxas accepts no byte beyond ASCII, not even in a
-comment.
+Pins are empty assembly that reads a variable, so its value is in a register there. They do not write: a variable in
+memory that other threads update would get an old value back.
+
+``"memory"`` keeps loads and stores on their side of it. nvcc substitutes nothing in assembly without operands, so
+``%``, ``$`` and braces stay as they are (measured, 13.0). ptxas accepts no byte beyond ASCII, not even in a comment.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PINNED = {
     "short": "h",
     "unsigned short": "h",
 }
-"""The constraint of assembly for each type that can be pinned (Inline PTX Assembly in CUDA, Constraints)."""
+"""The assembly constraint for each type that can be pinned (Inline PTX Assembly in CUDA, Constraints)."""
 _ESCAPES = {"\\": r"\\", '"': r"\""}
 
 
@@ -36,14 +36,15 @@ def marker(event: str, region: int, attributes: Sequence[str] = ()) -> str:
 
 
 def pin(variable: str) -> str:
-    """A statement before which the last update of ``variable`` is made; its text needs `pins` before it."""
+    """A statement that forces the last update of ``variable`` to come before it; the text needs `pins` before it."""
     return f"::{_PIN}({variable});"
 
 
 def pins() -> str:
-    """The functions of `pin`, on one line, as cicc takes them: an overload a type, for the text does not tell types.
+    """The functions of `pin`, on one line, as cicc accepts them: one overload per type, because the text does not show
+    types.
 
-    Variables of other types are left alone. Not ``static``: nvcc warns of what is static and unused.
+    Variables of other types are left alone. The functions are not ``static``: nvcc warns about unused static ones.
     """
     spaces = "__attribute__((host)) __attribute__((device)) __attribute__((always_inline)) inline"
     overloads = [
@@ -54,7 +55,7 @@ def pins() -> str:
 
 
 def inline_pragma(words: str) -> str:
-    """``_Pragma("words")``, which cicc takes in preprocessed text where a ``#pragma`` line has no room."""
+    """``_Pragma("words")``, which cicc accepts in preprocessed text where there is no room for a ``#pragma`` line."""
     return f'_Pragma("{_literal(words)}")'
 
 

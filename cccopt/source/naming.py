@@ -1,8 +1,8 @@
 """Which statement each ``#pragma ccc`` names: the one right after it, labels and attributes aside.
 
-Diagnostics, besides those of `cccopt.source.pragmas`: CCC012 a pragma over nothing or over the wrong
-statement, CCC013 a path without any annotated loop, CCC015 two pragmas over one statement, CCC016 a statement
-without an end, CCC018 a switch whose cases are no paths.
+Diagnostics, besides those of `cccopt.source.pragmas`: CCC012 a pragma over nothing or over the wrong statement, CCC013
+a path without any annotated loop. CCC015 is for two pragmas over one statement, CCC016 for a statement without an end,
+CCC018 for a switch whose cases are not paths.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SPACES = {Kind.RECURSIVE: "device", Kind.GRID: "global"}
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What was lexed of a translation unit, its code, and the way back to the user's files."""
+    """The part of a translation unit that was lexed, its code, and the map back to the user's files."""
 
     tokens: Sequence[Token]
     code: Code
@@ -57,10 +57,10 @@ class Unit:
 class Named:
     """A pragma and its statement, or one of the cases of its ``switch``.
 
-    ``start``, ``head``, ``body``, ``body_end`` and ``end`` are code token indices: the statement, its keyword, brace
-    or function's name, the loop's or function's body, branch, block or case's work, one past that, and one past what
-    is marked (a ``do`` goes on after its body). ``label`` is the index of a case's label, else of the head, ``case``
-    the label's text. ``restricted`` are the positions of the kernel's ``__restrict__`` parameters, for the pragma of a
+    ``start``, ``head``, ``body``, ``body_end`` and ``end`` are code token indices. They belong to the statement; its
+    keyword, brace or function's name; the body, branch, block or case's work; one past that; and one past what is
+    marked (a ``do`` goes on after its body). ``label`` is the index of a case's label, else of the head, ``case`` the
+    label's text. ``restricted`` are the positions of the kernel's ``__restrict__`` parameters, for the pragma of a
     marked loop. ``directives`` are the ``#pragma ccc`` line and the unroll pragmas that go with it.
     """
 
@@ -79,15 +79,15 @@ class Named:
     restricted: tuple[int, ...] = ()
 
     def holds(self, other: Named) -> bool:
-        """Whether ``other`` lies in what this one marks."""
+        """Whether ``other`` is in what this one marks."""
         return self is not other and self.body <= other.start < self.end
 
 
 def all_named(unit: Unit, *, keep_going: bool = False) -> tuple[list[Named], tuple[Diagnostic, ...]]:
     """The pragmas with their statements, in file order, and the mistakes in those that ``keep_going`` leaves out.
 
-    Raises `SourceError` with all mistakes, or `OutOfSight`. Without ``keep_going`` nothing is said of what follows from
-    them: an ``else`` whose ``if`` is left out, paths whose loop is.
+    Raises `SourceError` with all mistakes, or `OutOfSight`. Without ``keep_going``, what follows from a mistake is not
+    reported: an ``else`` whose ``if`` is left out, or paths whose loop is.
     """
     named, problems = _each_named(unit)
     for misplaced, said in ((_unpaired, _without_if), (_strays, _without_loop)):
@@ -103,7 +103,7 @@ def all_named(unit: Unit, *, keep_going: bool = False) -> tuple[list[Named], tup
 
 
 def _each_named(unit: Unit) -> tuple[list[Named], list[Diagnostic]]:
-    """Each pragma by itself: what the right ones name, and the mistakes in others."""
+    """Each pragma by itself: what the correct ones name, and the mistakes in the others."""
     named: list[Named] = []
     problems: list[Diagnostic] = []
     for run, following in _directive_runs(unit.tokens):
@@ -123,18 +123,18 @@ def _each_named(unit: Unit) -> tuple[list[Named], list[Diagnostic]]:
 
 
 def _unpaired(named: Sequence[Named]) -> list[Named]:
-    """Each annotated ``else`` whose ``if`` is not."""
+    """Each annotated ``else`` whose ``if`` is not annotated."""
     branches = {n.end for n in named if n.pragma.kind == Kind.IF}
     return [n for n in named if n.pragma.kind == Kind.ELSE and n.start not in branches]
 
 
 def _strays(named: Sequence[Named]) -> Sequence[Named]:
-    """The paths of a text without any annotated loop."""
+    """The paths in a text without any annotated loop."""
     return [] if any(n.pragma.kind in ITERATED for n in named) else named
 
 
 def _directive_runs(tokens: Sequence[Token]) -> Iterable[tuple[list[Token], int]]:
-    """Neighbouring directives, with the code index of the token that follows them."""
+    """Each run of neighboring directives, with the code index of the token that follows it."""
     following = 0
     for is_run, group in groupby(tokens, lambda t: t.kind == "directive"):
         members = list(group)
@@ -145,7 +145,7 @@ def _directive_runs(tokens: Sequence[Token]) -> Iterable[tuple[list[Token], int]
 
 
 def _check_alone(pragmas: list[Token], latest: Named, earlier: list[Named], unit: Unit) -> None:
-    """One statement has one pragma; a label may be between two that name it."""
+    """Check that a statement has only one pragma; a label may be between two that name it."""
     before = [n.directive for n in earlier if n.head == latest.head]
     over_it = list(dict.fromkeys([*before, *pragmas]))
     if len(over_it) > 1:
@@ -193,7 +193,7 @@ def _statement(pragma: CccPragma, directive: Token, following: int, unit: Unit) 
 
 
 def _head(pragma: CccPragma, directive: Token, following: int, unit: Unit) -> tuple[int, int]:
-    """Where the statement and its keyword or brace is; raises `SourceError` over another statement."""
+    """Where the statement and its keyword or brace are; raises `SourceError` if it is another statement."""
     code = unit.code
     start = following if pragma.kind == Kind.ELSE else code.unlabelled(following)
     head = code.after_attributes(start)

@@ -1,10 +1,10 @@
-"""Where in preprocessed text the pragmas of ours are, and which lines surely begin outside all literals: without
-lexing, which takes 0.1 s for a megabyte.
+"""Finds our pragmas in preprocessed text, and lines that surely begin outside all literals, without lexing.
 
-A line begins inside a token only where a raw string or a comment (there only under ``-C``) spans lines, or where a
-directive goes on after a backslash: strings and characters end on their line. ISO C++20 [lex]. What only looks like
-the beginning of such a token counts as one, so an answer may be "not sure" where a lexer would be, never the other
-way round. Imports little, because each compilation of an annotated file pays for it twice.
+Lexing takes 0.1 s for a megabyte. A line begins inside a token only if a raw string or a comment (present only under
+``-C``) spans lines, or if a directive goes on after a backslash: strings and characters end on their line. ISO C++20
+[lex]. Whatever looks like the beginning of such a token counts as one, so an answer may be "not sure" when a lexer
+would be sure, never the other way round. Imports little, because each compilation of an annotated file pays for it
+twice.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _RAW_STRING = re.compile(r'R"([^()\\\s"]{0,16})\(')
 
 
 class Outside:
-    """What can be told of ``text`` without its tokens; offsets count characters."""
+    """What can be known about ``text`` without its tokens; offsets count characters."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._strings = _raw_strings(text)
         comment = text.find("/*")
-        self._comments = comment if comment >= 0 else len(text)  # from here on
+        self._comments = comment if comment >= 0 else len(text)  # from here onwards
 
     def begins(self, line: int) -> bool:
         """Whether the line that begins at ``line`` surely begins outside all literals, comments and directives."""
@@ -36,7 +36,7 @@ class Outside:
         return not any(start < line < end for start, end in self._strings)
 
     def pragmas(self) -> list[tuple[int, int]] | None:
-        """Where the ``#pragma ccc`` directives begin and end, in order; None where that takes a lexer."""
+        """Where the ``#pragma ccc`` directives begin and end, in order; None if that takes a lexer."""
         found = []
         for start in dict.fromkeys(self.line(hint) for hint in hints(self._text)):
             pragma = _PRAGMA.match(self._text, start)
@@ -48,7 +48,9 @@ class Outside:
         return found
 
     def around(self, first: int, last: int, reach: int) -> tuple[int, int]:
-        """From ``reach`` before ``first`` to ``reach`` after ``last``, but at lines that begin outside; else all."""
+        """From ``reach`` before ``first`` to ``reach`` after ``last``, but at lines that begin outside; else to the
+        text's ends.
+        """
         text, start, end = self._text, 0, len(self._text)
         if first > reach and self.begins(line := self.line(first - reach)):
             start = line
@@ -62,7 +64,7 @@ class Outside:
 
 
 def hints(text: str) -> list[int]:
-    """The offsets of a word that every ``#pragma ccc`` holds; empty for most texts, which hold none."""
+    """The offsets of a word that every ``#pragma ccc`` contains; empty for most texts, which have no such pragma."""
     return [m.start() for m in _HINT.finditer(text)]
 
 

@@ -1,4 +1,4 @@
-"""One ``#pragma ccc`` line to its kind and clauses (DESIGN 3), every word checked against `cccopt.clauses`.
+"""Parses one ``#pragma ccc`` line into its kind and clauses (DESIGN 3); every word is checked against `cccopt.clauses`.
 
 Diagnostics: CCC010 unknown word, CCC011 a clause badly written, CCC015 clauses that contradict, repeat or do
 not belong to the pragma.
@@ -19,13 +19,13 @@ from cccopt.text import Place
 _KINDS = tuple(Kind)
 _MODES = ("always", "auto", "off")
 _REDUCTIONS = frozenset({"+", "*", "min", "max", "&", "|", "^", "="})
-_MOST_THREADS = 1024  # a block, CUDA C++ Programming Guide, compute capabilities; z is limited to 64
+_MOST_THREADS = 1024  # of a block (CUDA C++ Programming Guide, compute capabilities); z is limited to 64
 _MOST_IN_Z = 64
 _MOST_DIGITS = 6
 _FUNCTION = re.compile(r"(?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*", re.ASCII)
 
 Locate = Callable[[int, str], Place]
-"""The place of a word at an offset of the pragma's text."""
+"""The place of a word at an offset in the pragma's text."""
 
 
 class SourceError(CccError):
@@ -34,7 +34,7 @@ class SourceError(CccError):
 
 @dataclass(frozen=True, slots=True)
 class CccPragma:
-    """``kind`` is a first column of DESIGN 3's table without its ``#pragma ccc``."""
+    """A parsed pragma; ``kind`` is the first column of DESIGN 3's table without ``#pragma ccc``."""
 
     kind: Kind
     clauses: Clauses

@@ -1,10 +1,10 @@
-"""Which pointer parameters of the kernel around a pragma are ``__restrict__``: nvcc's PTX does not tell.
+"""Which pointer parameters of the kernel around a pragma are ``__restrict__``: nvcc's PTX does not say.
 
     __global__ void k(float* __restrict__ a, float* b, const float* const __restrict__ in, int n)      (0, 2)
 
-As the CUDA C++ Programming Guide has it, what is written through one of them is not accessed by another pointer. Types
-are not known here: a `typedef` of such a pointer is taken for none. Nor is a parameter that the kernel assigns another
-value, or whose address it takes, for it may then hold a copy of another one.
+According to the CUDA C++ Programming Guide, what is written through one of them is not accessed through another
+pointer. Types are not known here, so a `typedef` of such a pointer does not count. Neither does a parameter that the
+kernel assigns another value, or whose address it takes, because it may then hold a copy of another one.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _STATEMENTS = frozenset({"for", "if", "while", "switch", "catch"})
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a kernel by its name; ``restricted`` says that no other pointer leads where it does."""
+    """A parameter of a kernel by its name; ``restricted`` says that no other pointer leads to the same memory."""
 
     name: str
     restricted: bool
 
 
 def restricted_around(code: Code, index: int) -> tuple[int, ...]:
-    """The positions of the ``__restrict__`` parameters of the kernel that the token at ``index`` is in; none where that
-    is no kernel. Raises `OutOfSight`.
+    """The positions of the ``__restrict__`` parameters of the kernel that contains the token at ``index``; none if it
+    is not in a kernel. Raises `OutOfSight`.
     """
     return _restricted(parameters_around(code, index))
 
 
 def parameters_around(code: Code, index: int) -> tuple[Parameter, ...]:
-    """The parameters of the kernel that the token at ``index`` is in; none where that is no kernel. Raises
+    """The parameters of the kernel that contains the token at ``index``; none if it is not in a kernel. Raises
     `OutOfSight`.
     """
     for head, brace in _heads(code, index):
@@ -58,7 +58,7 @@ def restricted_of(code: Code, index: int) -> tuple[int, ...]:
 
 
 def parameters_of(code: Code, index: int) -> tuple[Parameter, ...]:
-    """The parameters of the kernel whose definition begins at ``index``; none where they cannot be counted."""
+    """The parameters of the kernel whose definition begins at ``index``; none if they cannot be counted."""
     try:
         found = definition(code, index)
         if found is None or "global" not in found.spaces:
@@ -82,7 +82,7 @@ def _restricted(parameters: tuple[Parameter, ...]) -> tuple[int, ...]:
 
 
 def _name(code: Code, start: int, end: int) -> str:
-    """The name of a parameter, which comes last but for the extents of an array."""
+    """The name of a parameter, which comes last except for the extents of an array."""
     last = end - 1
     while last > start and code.text(last) == "]":
         last = code.partners.get(last, last) - 1
@@ -90,7 +90,7 @@ def _name(code: Code, start: int, end: int) -> str:
 
 
 def _is_function(code: Code, head: int, brace: int) -> bool:
-    """Whether the code from ``head`` to a brace begins a function, and no statement."""
+    """Whether the code from ``head`` to a brace begins a function and not a statement."""
     try:
         found = definition(code, head)
     except Unbalanced:
@@ -99,7 +99,7 @@ def _is_function(code: Code, head: int, brace: int) -> bool:
 
 
 def _heads(code: Code, index: int) -> Iterator[tuple[int, int]]:
-    """For each brace around a token, from inside out: where what comes before it begins, and the brace."""
+    """For each brace around a token, from the inside out: where its head begins, and the brace."""
     at = index - 1
     while True:
         while at >= 0 and code.text(at) != "{":
@@ -121,7 +121,7 @@ def _before(code: Code, index: int) -> int:
 
 
 def _parameters(code: Code, start: int) -> list[tuple[int, int]]:
-    """Where each of the parameters in the brackets at ``start`` begins and ends; none where they cannot be counted."""
+    """Where each of the parameters in the brackets at ``start`` begins and ends; none if they cannot be counted."""
     end = code.after_bracket(start) - 1
     words = [code.text(i) for i in range(start + 1, end)]
     if {"=", "."} & {*words} or words.count("<") != words.count(">"):

@@ -1,4 +1,4 @@
-"""Where a C++ statement begins and ends, by its grammar (ISO C++20 [stmt]), not by its lines.
+"""Where a C++ statement begins and ends, according to its grammar (ISO C++20 [stmt]), not its lines.
 
 Only brackets, keywords, labels and semicolons matter: templates' angle brackets need no matching, because a
 ``;`` inside them can only be in a lambda's braces.
@@ -33,7 +33,7 @@ class OutOfSight(Exception):
 class Code:
     """Tokens without directives. Indices count tokens; an end is one past a statement's last token.
 
-    Where they do not begin with the text's first (``from_start``) or end with its last (``to_end``), a question that
+    If they do not begin with the text's first token (``from_start``) or end with its last (``to_end``), a query that
     depends on what is missing raises `OutOfSight`.
     """
 
@@ -122,7 +122,7 @@ class Code:
                 return index
 
     def _simple_end(self, index: int, begin: int) -> int:
-        """One past a statement without another one at its end; its labels are from ``begin`` to ``index``."""
+        """One past a statement that does not end with another one; its labels are from ``begin`` to ``index``."""
         word = self.text(index)
         if word == "{":
             return self.after_bracket(index)
@@ -131,7 +131,7 @@ class Code:
         return self._try_end(index) if word == "try" else self._expression_end(index)
 
     def may_begin_statement(self, index: int) -> bool:
-        """Whether a statement can begin at ``index`` by what comes before it."""
+        """Whether a statement can begin at ``index``, judging by what comes before it."""
         before = self.text(index - 1)
         if before in _BEFORE_STATEMENT:
             return True
@@ -147,14 +147,14 @@ class Code:
         return self.text(opening - 1) in _WITH_CONDITION or self.text(opening - 1) == "constexpr"
 
     def else_at(self, index: int) -> int:
-        """The ``else`` at ``index`` or of the statement that begins there; ``index`` where there is none."""
+        """The ``else`` at ``index`` or of the statement that begins there; ``index`` if there is none."""
         before = index - 1
         while self.text(before) == "]" and self.text(self.partners.get(before, before) + 1) == "[":
             before = self.partners[before] - 1
         return before if self.text(index) != "else" and self.text(before) == "else" else index
 
     def do_of(self, index: int) -> int | None:
-        """The ``do`` whose ``while`` is at ``index``, None where that begins a statement of its own."""
+        """The ``do`` whose ``while`` is at ``index``, None if that begins a statement of its own."""
         at = index - 1
         while self.text(at) not in ("", "(", "[", "{"):
             if self.text(at) == "do" and self._ends_at(at + 1, index):

@@ -1,4 +1,4 @@
-"""The text without our pragmas: what the host's half of a program, and cicc where nothing is rewritten, gets."""
+"""The text without our pragmas, for the host's half of a program, and for cicc if nothing is rewritten."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from cccopt.source.outside import Outside, hints
 
 
 def strip(text: str) -> str:
-    """``text`` without its ``#pragma ccc`` lines, whatever they say; the lines stay, empty."""
+    """``text`` without its ``#pragma ccc`` lines, whatever they say; the lines stay as empty lines."""
     if not hints(text):
         return text
     found = Outside(text).pragmas()
     if found is None:
-        from cccopt.source.lexer import pragmas  # 6 ms that few texts need
+        from cccopt.source.lexer import pragmas  # takes 6 ms, which few texts need
 
         found = pragmas(text)
     pieces: list[str] = []

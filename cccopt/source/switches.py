@@ -4,7 +4,7 @@
     case 3: { S; return; }            its work begins before `{` and ends before `return`
     default: break;                   no work
 
-A group that runs on into the next one has two ways in, so it is no path of its own: refused.
+A group that falls through into the next one is refused: the next one has two ways in, so it is not a path of its own.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NoPath(Exception):
 
 
 def groups(code: Code, head: int) -> Iterator[CaseGroup]:
-    """The groups with work of the ``switch`` at ``head``, in order; raises `NoPath` and `Unbalanced`."""
+    """The groups of the ``switch`` at ``head`` that have work, in order; raises `NoPath` and `Unbalanced`."""
     body = code.after_head(head)
     if code.text(body) != "{":
         raise NoPath(body, "the body of the `switch` is not a block", "", "write it in braces")
@@ -85,7 +85,7 @@ def _after_labels(code: Code, index: int) -> tuple[int, list[int]]:
 
 
 def _check_nested(code: Code, begin: int, end: int) -> None:
-    """No label of this switch is inside one of its statements (Duff's device)."""
+    """Check that no label of this switch is inside one of its statements (Duff's device)."""
     index = begin
     while index < end:
         word = code.text(index)
@@ -103,7 +103,7 @@ def _check_nested(code: Code, begin: int, end: int) -> None:
 
 
 def _work_end(code: Code, statements: list[tuple[int, int]]) -> int | None:
-    """One past the work, which is before the jump that ends it; None where control runs off the end."""
+    """One past the work, which ends before its final jump; None if control runs off the end."""
     head = -1
     while statements:
         begin, end = statements[-1]

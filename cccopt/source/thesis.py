@@ -1,4 +1,4 @@
-"""The annotations as the thesis spells them (``#CCC if``, section 4.1): no preprocessor lets them through."""
+"""The annotations in the thesis' spelling (``#CCC if``, section 4.1), which no preprocessor accepts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _THESIS = re.compile(r"[ \t]*#[ \t]*(?P<word>[Cc][Cc][Cc])\b[ \t]*(?P<rest>[^\r\
 def thesis_annotations(text: str, name: str) -> tuple[Diagnostic, ...]:
     """An error (CCC017) for each ``#CCC`` line of a source file as written, with the pragma to write instead.
 
-    The thesis' ``for const``, a loop that all lanes iterate alike, is plain ``for`` here.
+    The thesis' ``for const``, a loop that all lanes iterate in the same way, is plain ``for`` here.
     """
     source = SourceText(name, text)
     found = []

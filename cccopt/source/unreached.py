@@ -1,7 +1,7 @@
-"""Annotations of which no mark is in the device code: nothing is rewritten for them, and the user should know (CCC019).
+"""Annotations that have no mark in the device code: nothing is rewritten for them, and the user should know (CCC019).
 
 The device compiler drops what no kernel reaches: host functions, templates that nothing instantiates, functions that
-nothing calls, code behind a condition that never holds.
+nothing calls, code under a condition that never holds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BEGIN = re.compile(r"// ccc \w+\.begin (\d+)")
 def unreached(regions: Sequence[MarkedPiece], marked_ptx: str) -> tuple[Diagnostic, ...]:
     """A warning for each of ``regions`` that has no mark in the PTX; those inside it are its notes."""
     if _NVVM in marked_ptx and not re.search(r"\.(entry|func)\b", marked_ptx):
-        return ()  # asked for no code (`-fdevice-syntax-only`), the compiler makes a header alone
+        return ()  # if no code is asked for (`-fdevice-syntax-only`), the compiler writes only a header
     present = {int(number) for number in _BEGIN.findall(marked_ptx)}
     gone = {region.id: region for region in regions if region.id not in present}
     found: dict[int, list[MarkedPiece]] = {}

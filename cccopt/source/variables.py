@@ -1,6 +1,6 @@
-"""Variables that `reduce` names: plain ones, members (``sums.total``), elements with a literal index (``sums[2]``).
+"""Variables that `reduce` can name: plain ones, members (``sums.total``), elements with a literal index (``sums[2]``).
 
-The text of code is compared token by token: ``sums [ 2 ]`` names the same variable, ``other.sums[2]`` another one.
+Code is compared token by token: ``sums [ 2 ]`` names the same variable, ``other.sums[2]`` another one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def without_blanks(text: str) -> str:
 
 
 def in_pragma(variable: str) -> re.Pattern[str]:
-    """What finds the variable in a pragma's text, blanks in it or not."""
+    """A pattern that finds the variable in a pragma's text, with or without blanks in it."""
     spelled = r"\s*".join(map(re.escape, _TOKEN.findall(variable)))
     return re.compile(rf"(?<!\w){spelled}(?!\w)")
 
@@ -37,7 +37,7 @@ def whole(variable: str) -> str:
 
 
 def places(code: Code, start: int, end: int, variable: str) -> Iterator[int]:
-    """Where the tokens from ``start`` to ``end`` spell the variable, as a member of something else, too."""
+    """Where the tokens from ``start`` to ``end`` spell the variable, also as a member of something else."""
     wanted = _TOKEN.findall(variable)
     for index in range(start, end - len(wanted) + 1):
         if all(code.text(index + k) == word for k, word in enumerate(wanted)):
@@ -45,5 +45,5 @@ def places(code: Code, start: int, end: int, variable: str) -> Iterator[int]:
 
 
 def is_member(code: Code, index: int) -> bool:
-    """Whether the name at ``index`` is that of a member: what is written before it says of what."""
+    """Whether the name at ``index`` is that of a member, whose object is written before it."""
     return code.text(index - 1) in (".", "::") or (code.text(index - 2), code.text(index - 1)) == ("-", ">")

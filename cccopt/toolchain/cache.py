@@ -1,8 +1,7 @@
-"""Where cccopt keeps what it can rebuild, and what the last search for a toolkit found.
+"""The folders for everything that cccopt can rebuild, and the result of the last search for a toolkit.
 
-A build starts ccc-nvcc for every file. Searching for nvcc may run programs (0.1 s), so the answer is written down
-together with the state of every file that it rests on, and holds as long as they all are as they were. Imports
-nothing heavy.
+A build starts ccc-nvcc for every file. Searching for nvcc may run programs (0.1 s), so the answer is saved together
+with the state of every file that it depends on, and is valid as long as none of them changes. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ _VARIABLES = ("CCC_NVCC", "CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "PATH")
 
 
 def cache_folders() -> list[str]:
-    """The folders to try, best first: the one that ``CCCOPT_CACHE`` names and no other, or else ``cccopt`` in the
-    user's cache folder and a private one among the temporary files, for a home that cannot be written.
+    """The folders to try, best first: only the one that ``CCCOPT_CACHE`` names, or else ``cccopt`` in the user's cache
+    folder and then a private temporary folder, in case the user's home cannot be written.
     """
     named = os.environ.get("CCCOPT_CACHE")
     if named:
@@ -33,14 +32,14 @@ def cache_folders() -> list[str]:
 
 
 def prepare(folder: str) -> None:
-    """Make a cache folder. Raises OSError, also where others could put programs for us to run into it."""
+    """Make a cache folder. Raises OSError, including if other users could place programs there that we would run."""
     os.makedirs(folder, 0o700, exist_ok=True)
     if folder == _temporary() and not _is_private(folder):
         raise PermissionError(EACCES, "other users can write there", folder)
 
 
 def temporary_folder() -> str:
-    """``TMPDIR`` where that is a folder, or else ``/tmp``."""
+    """``TMPDIR`` if that is a folder, or else ``/tmp``."""
     named = os.environ.get("TMPDIR", "")
     return os.path.abspath(named) if named and os.path.isdir(named) else "/tmp"
 
@@ -56,7 +55,7 @@ def _is_private(folder: str) -> bool:
 
 
 def recall(named: str | None) -> tuple[str, str] | None:
-    """The nvcc to run and the warning that `remember` wrote down for the same question, if nothing changed since."""
+    """The nvcc to run and the warning that `remember` saved for the same search, if nothing has changed since."""
     question = _question(named)
     for folder in cache_folders():
         try:
@@ -71,10 +70,10 @@ def recall(named: str | None) -> tuple[str, str] | None:
 
 
 def remember(named: str | None, answer: str, warning: str, evidence: Iterable[str]) -> None:
-    """Write down that nvcc ``named`` (None: none is) led to ``answer``, given the state of ``evidence``, and what there
-    is to say of it.
+    """Save that the search for nvcc, with the name ``named`` (None: no name), led to ``answer`` and ``warning``, given
+    the state of ``evidence``.
 
-    A cache that cannot be written is no error here: the next compilation searches again.
+    A cache that cannot be written is not an error here: the next compilation searches again.
     """
     question = _question(named)
     parts = [question, answer, warning]
@@ -93,7 +92,7 @@ def remember(named: str | None, answer: str, warning: str, evidence: Iterable[st
 
 
 def _question(named: str | None) -> str:
-    """All that a search depends on beside the files that it looks at."""
+    """Everything that a search depends on besides the files that it looks at."""
     values = [os.environ.get(variable, "") for variable in _VARIABLES]
     relative = any(not os.path.isabs(folder) for folder in values[-1].split(os.pathsep))
     here = os.getcwd() if relative or (named and not os.path.isabs(named)) else ""

@@ -1,4 +1,4 @@
-"""A call of cicc or cudafe++ by nvcc, run for real on another text than nvcc gave."""
+"""A call of cicc or cudafe++ by nvcc, run with the real tool on a different text from nvcc's."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _LINES = "-generate-line-info"
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """How the real tool ended: exit status, what it printed, the PTX it made (empty when it failed or makes
-    none), and the processor time it took.
+    """How the real tool ended: exit status, what it printed, the PTX that it made (empty if it failed or makes none),
+    and the processor time that it took.
     """
 
     status: int
@@ -31,13 +31,13 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The real tool at work."""
+    """The real tool while it runs."""
 
     process: subprocess.Popen[str]
     ptx: Path
 
     def wait(self) -> CallResult:
-        """Wait for its end. To be called once, and while no other one runs."""
+        """Wait until it ends. To be called once, and while no other tool runs."""
         before = _seconds_of_children()
         messages, _ = self.process.communicate()
         seconds = _seconds_of_children() - before
@@ -48,7 +48,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The real tool's path and the arguments that nvcc passed. Inputs are known by their suffix, never by
+    """The real tool's path and the arguments that nvcc passed. Inputs are recognized by their suffix, never by their
     position.
     """
 
@@ -57,7 +57,7 @@ class Call:
 
     @property
     def source(self) -> Path:
-        """The preprocessed input. Raises CccError (CCC084) when there is none, or more than one."""
+        """The preprocessed input. Raises CccError (CCC084) if there is none, or more than one."""
         texts = preprocessed(self.arguments)
         if len(texts) != 1:
             raise CccError(
@@ -72,14 +72,14 @@ class Call:
 
     @property
     def output(self) -> Path | None:
-        """The file that is to hold PTX, whatever its name; None when another kind of code is written."""
+        """The file for the PTX, whatever its name; None if another kind of code is written."""
         if {"-lto", "--emit-optix-ir"} & set(self.arguments):
             return None
         return Path(self.after("-o"))
 
     @property
     def file(self) -> str:
-        """The user's file, spelled as nvcc was given it."""
+        """The user's file, spelled as it was given to nvcc."""
         return self.after("--orig_src_file_name") or str(self.source)
 
     @property
@@ -89,7 +89,7 @@ class Call:
 
     @property
     def links_late(self) -> bool:
-        """Whether cicc writes code that no PTX of ours replaces: LTO-IR (beside PTX or alone) or OptiX-IR."""
+        """Whether cicc writes code that our PTX cannot replace: LTO-IR (with or without PTX) or OptiX-IR."""
         return self.output is None or "-olto" in self.arguments
 
     def after(self, option: str) -> str:
@@ -106,13 +106,13 @@ class Call:
         return replace(self, arguments=(_LINES, *self.arguments))
 
     def run(self, text: str) -> CallResult:
-        """Run the real tool on ``text``; the PTX is returned and not yet written where nvcc looks for it."""
+        """Run the real tool on ``text``; the PTX is returned, but not yet written where nvcc looks for it."""
         with self.running(text) as tool:
             return tool.wait()
 
     @contextmanager
     def running(self, text: str) -> Iterator[Running]:
-        """As `run`, while the caller does something else; the tool is stopped if the caller did not wait for it."""
+        """Like `run`, while the caller does something else; the tool is stopped if the caller does not wait for it."""
         with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
             source = Path(folder) / self.source.name
             write_text(source, text)
@@ -136,6 +136,6 @@ class Call:
 
 
 def _seconds_of_children() -> float:
-    """The processor time of all processes that this one started and that have ended."""
+    """The processor time of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

@@ -2,7 +2,7 @@
 
 The order is: what the caller or ``CCC_NVCC`` names, the active Python's site-packages (the wheels of the
 extra ``cu13``), conda, ``CUDA_HOME``/``CUDA_PATH``, ``PATH``, the usual system folders. ``CCC_NVCC=wheel``
-admits the wheels alone. A toolkit that does not answer or lacks a part (the PyPI package ``nvidia-cuda-nvcc`` on its
+admits only the wheels. A toolkit that does not answer or lacks a part (the PyPI package ``nvidia-cuda-nvcc`` on its
 own has no cicc) is passed over, and `candidates` says so.
 """
 
@@ -35,9 +35,9 @@ _INSTALL = (
 class Nvcc:
     """A usable nvcc.
 
-    ``path`` is spelled as the user's nvcc spells it and may be a wrapper script; ``bin`` is the folder of the
-    compiler's own tools (nvcc's ``_HERE_``), ``version`` is ``13.0.88``, ``origin`` says where it was looked
-    for, ``passed_over`` what was found earlier in the search and cannot be used.
+    ``path`` is spelled as it was found, links unresolved, and may be a wrapper script; ``bin`` is the folder of the
+    compiler's own tools (nvcc's ``_HERE_``). ``version`` is, for example, ``13.0.88``. ``origin`` says where the search
+    found it, ``passed_over`` what it found before and cannot be used.
     """
 
     path: Path
@@ -68,7 +68,7 @@ class Nvcc:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A place where an nvcc was looked for and one lies; ``problem`` is empty when it can be used."""
+    """An nvcc at a place where `find_nvcc` looks; ``problem`` is empty if it can be used."""
 
     path: Path
     origin: str
@@ -102,10 +102,10 @@ def find_nvcc(path: str | os.PathLike[str] | None = None) -> Nvcc:
 
 
 def warnings_of(nvcc: Nvcc) -> tuple[Diagnostic, ...]:
-    """A warning for each nvcc that the user may think is used, and that was passed over.
+    """A warning for each nvcc that was passed over although the user may think that it is used.
 
-    That is one on ``PATH`` or of a variable. That wheels of other programs hold a part of a toolkit is usual, and so is
-    a link to ccc-nvcc.
+    These are the ones on ``PATH``, in a system folder or named by a variable. Wheels of other programs that hold part
+    of a toolkit, and links to ccc-nvcc, are usual and cause no warning.
     """
     return tuple(
         Diagnostic(
@@ -121,7 +121,7 @@ def warnings_of(nvcc: Nvcc) -> tuple[Diagnostic, ...]:
 
 
 def candidates(*, wheel_only: bool = False) -> Iterator[Candidate]:
-    """Every nvcc that lies where `find_nvcc` looks, in its order."""
+    """Every nvcc that exists where `find_nvcc` looks, in its order."""
     met = set()
     for place, origin in _places(wheel_only):
         if place.is_file() and place not in met:
@@ -146,7 +146,7 @@ def _places(wheel_only: bool) -> Iterator[tuple[Path, str]]:
 
 
 def evidence(nvcc: Nvcc) -> Iterator[Path]:
-    """The files whose state the choice of ``nvcc`` and of its shadow rests on, whether they exist or not."""
+    """The files whose state the choice of ``nvcc`` and its shadow depends on, whether they exist or not."""
     for entry in sys.path:
         yield Path(entry).absolute() / "nvidia"
     for place, _ in _places(wheel_only=False):
@@ -200,8 +200,8 @@ def _problem(nvcc: Path) -> str:
 
 @cache
 def _tools(nvcc: Path) -> Path | None:
-    """The folder nvcc takes its tools from. It does not resolve links, and PATH may offer a script around
-    it.
+    """The folder that nvcc takes its tools from; None if not known. nvcc does not resolve links, and the one on
+    ``PATH`` may be a wrapper script.
     """
     for place in (nvcc, Path(os.path.realpath(nvcc))):
         if (place.parent / "nvcc.profile").is_file():
@@ -219,19 +219,19 @@ def _nvcc(usable: Candidate, passed_over: tuple[Candidate, ...] = ()) -> Nvcc:
 
 @cache
 def _version(nvcc: Path) -> str:
-    """What nvcc says of its version (``13.0.88``), empty where it says nothing of the kind."""
+    """The version that nvcc reports (``13.0.88``), or an empty string."""
     version = re.search(r"\bV(\d+\.\d+\.\d+)", _answer(nvcc, "--version").stdout)
     return "" if version is None else version.group(1)
 
 
 def _answer(nvcc: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """What nvcc prints; nothing where it does not run. Options in the environment may be ours, unknown to it."""
+    """What nvcc prints; nothing if it does not run. Its option variables are left out: they may hold ours."""
     command = [str(nvcc), *arguments]
     environment = {name: value for name, value in os.environ.items() if name not in FLAG_VARIABLES}
     try:
         return subprocess.run(
             command,
-            stdin=subprocess.DEVNULL,  # ours may be closed (ccache does that), and a shell takes the number
+            stdin=subprocess.DEVNULL,  # ours may be closed (ccache does that), and a shell reuses its number
             capture_output=True,
             text=True,
             errors="replace",

@@ -1,4 +1,4 @@
-"""Which of their arguments nvcc's tools read as text. Imports nothing heavy."""
+"""Which of their arguments nvcc's tools read as source text. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 def preprocessed(arguments: Sequence[str]) -> list[str]:
     """The preprocessed files among the arguments of cicc or cudafe++.
 
-    They are known by their suffix; the user's own file may have the same, and is only ever named after an option.
+    They are recognized by their suffix. The user's own file may have the same one, but is only named after an option.
     """
     options = ("", *arguments)
     return [
@@ -19,6 +19,6 @@ def preprocessed(arguments: Sequence[str]) -> list[str]:
 
 
 def original(arguments: Sequence[str]) -> str:
-    """The user's file, spelled as nvcc was given it; empty where it is not named."""
+    """The user's file, spelled as it was given to nvcc; empty if it is not named."""
     option = "--orig_src_file_name"
     return arguments[arguments.index(option) + 1] if option in arguments[:-1] else ""

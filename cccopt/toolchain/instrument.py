@@ -1,7 +1,7 @@
-"""The host's half of `--ccc-instrument`: what is added to a CUDA file, and which of two kernels is registered.
+"""The host side of `--ccc-instrument`: what is added to a CUDA file, and which of two kernels is registered.
 
 Each kernel ``K`` that is counted has a copy in the same module, ``K__ccc_counted``. cicc writes a stub file that
-registers kernels by name (TOOLCHAIN 1); with CCC_PROFILE_COUNT=1 in the environment of the program, it is the copy's:
+registers kernels by name (TOOLCHAIN 1). With CCC_PROFILE_COUNT=1 in the program's environment, the copy is registered:
 
     __cudaRegisterEntry(__T0, ((void ( *)(int *))f), _Z1fPi, (-1));
 
@@ -9,7 +9,7 @@ becomes
 
     if (ccc_profile_counts()) { __cudaRegisterEntry(__T0, ..., _Z1fPi__ccc_counted, (-1)); } else { ... }
 
-Imports nothing heavy: the shim of cudafe++ goes through here.
+Imports nothing heavy: the shim of cudafe++ uses this module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Collection
 from cccopt.files import encoded, read_text
 
 COUNTED = "__ccc_counted"
-"""What ends the name of a counted copy."""
+"""The suffix of a counted copy's name."""
 
 COUNT_VARIABLE = "CCC_PROFILE_COUNT"
 """The variable that makes a program run its counted copies."""
@@ -43,15 +43,15 @@ _COUNTS = (
 
 
 def with_header(text: str, file: str) -> str:
-    """The preprocessed ``text`` of ``file`` with our declarations behind it, as a system header: no warnings for it."""
+    """The preprocessed ``text`` of ``file``, then our declarations as a system header, which causes no warnings."""
     name = "".join(chr(b) if chr(b).isalnum() and b < 128 else f"\\{b:03o}" for b in encoded(file))
     header = read_text(_HEADER).replace(" CCC_PROFILE_FILE;", f' "{name}";')
     return f'{text}\n# 1 "ccc_profile.h" 1 3\n{header}'
 
 
 def with_counted_entries(stub: str, counted: Collection[str]) -> str | None:
-    """cicc's stub file, in which the kernels with the names in ``counted`` are registered as the environment says; None
-    where the file has another form than we know.
+    """cicc's stub file, changed to register the kernels with the names in ``counted`` as the environment says; None if
+    the file has an unknown form.
     """
     callbacks = list(_CALLBACK.finditer(stub))
     if not counted:
@@ -79,9 +79,10 @@ def with_counted_entries(stub: str, counted: Collection[str]) -> str | None:
 
 
 def _name_in(stub: str, at: int) -> tuple[re.Match[str], int] | None:
-    """The kernel's name among the arguments of a call that begin ``at``, and where the statement ends.
+    """The kernel's name among the arguments of a call, which begin at ``at``, and where the statement ends.
 
-    It is the third of four. The last, a launch's bounds, is a number or in brackets: `( ::Policy<int, 8> ::THREADS)`.
+    It is the third of four. The last, the launch bounds, is a number or in parentheses:
+    `( ::Policy<int, 8> ::THREADS)`.
     """
     depth = 0
     commas: list[int] = []

@@ -19,10 +19,9 @@ from cccopt.toolchain.shadow import shadow_toolkit
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How nvcc ended: its exit status as a shell shows it, its messages where captured, and the shims'
-    reports.
+    """How nvcc ended: its exit status as a shell shows it, its messages if captured, and the shims' reports.
 
-    There is one report for each file and architecture that held annotations, in the order of their names.
+    There is one report for each annotated file and architecture, in the order of the reports' names.
     """
 
     status: int
@@ -38,15 +37,15 @@ def run_nvcc(
     nvcc: Nvcc | None = None,
     capture: bool = False,
 ) -> Run:
-    """Run nvcc on ``arguments`` with the shims in its way; its output passes through unless ``capture``.
+    """Run nvcc on ``arguments`` through the shims; its output passes through unless ``capture``.
 
-    Raises CccError when there is no usable nvcc (CCC080, CCC081) or no place for the shadow toolkit (CCC082).
+    Raises CccError if there is no usable nvcc (CCC080, CCC081) or no place for the shadow toolkit (CCC082).
     """
     real = nvcc if nvcc is not None else find_nvcc()
     program = shadow_toolkit(real) / "bin" / "nvcc"
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
         extended = replace(settings, reports=folder)
-        # The caller's settings hold: options of ccc-nvcc in nvcc's variables are not for us, and nvcc knows none.
+        # The caller's settings apply: ccc-nvcc's options in nvcc's variables, unknown to nvcc, are dropped.
         _, _, variables = split_variables(os.environ)
         environment = {**os.environ, **variables, **extended.environment()}
         # errors="surrogateescape": nvcc quotes the user's source, whatever its encoding.
@@ -64,7 +63,7 @@ def run_nvcc(
 
 
 def read_reports(folder: str) -> tuple[dict[str, Any], ...]:
-    """What the shims wrote into their ``reports`` folder, in the order of the reports' names."""
+    """The reports that the shims wrote into ``folder``, in the order of their names."""
     return tuple(json.loads(path.read_text()) for path in sorted(Path(folder).glob("*.json")))
 
 

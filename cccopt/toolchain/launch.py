@@ -6,17 +6,17 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 
-TYPE_CHECKING = False  # as typing's, whose import takes 4 ms
+TYPE_CHECKING = False  # like typing's, whose import takes 4 ms
 if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-# Sent to one process, these are meant for what it runs. An interrupt (Ctrl-C) goes to the whole group by itself.
+# These are sent to one process, but meant for what it runs. An interrupt (Ctrl-C) already reaches the whole group.
 _PASSED_ON: tuple[int, ...] = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 def launch(program: str, arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run ``program`` and return its exit status as a shell shows it (128 + N when signal N ended it)."""
+    """Run ``program`` and return its exit status as a shell shows it (128 + N if signal N ended it)."""
     _, code = ended(program, arguments, environment)
     return code if code >= 0 else 128 - code
 
@@ -24,10 +24,10 @@ def launch(program: str, arguments: Sequence[str], environment: Mapping[str, str
 def ended(
     program: str, arguments: Sequence[str], environment: Mapping[str, str], *, quiet: bool = False
 ) -> tuple[int, int]:
-    """Run ``program``; returns the number of its process and its exit status, -N when signal N ended it.
+    """Run ``program`` and return its process ID and its exit status, -N if signal N ended it.
 
-    A signal that asks us to end goes to the program, which cleans up after itself; an interrupt waits for it. What it
-    writes to standard output is thrown away if ``quiet``.
+    A signal that asks us to end is passed on to the program, which cleans up after itself; after an interrupt, we wait
+    for it to end. Its standard output is discarded if ``quiet``.
     """
     nowhere = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)] if quiet else []
     before: dict[int, Any] = {}
@@ -41,7 +41,7 @@ def ended(
                 os.kill(child, number)
 
     for number in (int(signal.SIGINT), *_PASSED_ON):
-        # What our parent ignores (nohup) stays ignored, in the program too.
+        # Signals that our parent ignores (nohup) stay ignored, also in the program.
         if signal.getsignal(number) is not signal.SIG_IGN:
             before[number] = signal.signal(number, pass_on)
     try:

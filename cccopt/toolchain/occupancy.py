@@ -1,9 +1,8 @@
-"""Theoretical occupancy: how many warps of a kernel fit on a multiprocessor at once, and what keeps more out.
+"""Theoretical occupancy: how many warps of a kernel fit on a multiprocessor at once, and what limits them.
 
 The limits are those of the CUDA Programming Guide (appendix "Compute Capabilities", table "Technical
-Specifications per Compute Capability") of CUDA 13.0; how registers and shared memory are handed out is what
-`cuda_occupancy.h` of the toolkit does. A block's shared memory is taken from the largest partition that the
-architecture has.
+Specifications per Compute Capability") of CUDA 13.0. Registers and shared memory are allocated as in the toolkit's
+`cuda_occupancy.h`, with the largest carveout for shared memory that the architecture has.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from dataclasses import dataclass
 
 LANES = 32
 _REGISTERS = 64 * 1024
-_REGISTER_UNIT = 256  # registers are given to warps in such portions,
-_SUBPARTITIONS = 4  # and a warp takes all of its own from one of these
+_REGISTER_UNIT = 256  # registers are allocated to warps in units of this,
+_SUBPARTITIONS = 4  # and those of a warp all come from one of these
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a multiprocessor holds: ``warps``, ``blocks``, ``shared`` bytes.
 
-    The system takes ``reserved`` bytes of each block's shared memory, which is given out in portions of ``unit`` bytes.
+    The system takes ``reserved`` bytes of shared memory per block, which is allocated in units of ``unit`` bytes.
     """
 
     warps: int
@@ -51,10 +50,10 @@ WARPS, BLOCKS, REGISTERS, SHARED = "warps", "blocks", "registers", "shared memor
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """``blocks`` fit on a multiprocessor, which are ``warps`` of the ``most`` that it can hold; 0 where none fits.
+    """``blocks`` fit on a multiprocessor, with ``warps`` of the ``most`` warps that it can hold; 0 if none fits.
 
-    ``limited_by`` names what keeps more out: `WARPS`, `BLOCKS`, `REGISTERS` or `SHARED`, several where they allow the
-    same number.
+    ``limited_by`` names what limits them: `WARPS`, `BLOCKS`, `REGISTERS` or `SHARED`, or several if they allow the same
+    number.
     """
 
     blocks: int
@@ -75,7 +74,7 @@ def limits_of(arch: str) -> Limits | None:
 
 
 def occupancy(registers: int, shared: int, threads: int, arch: str) -> Occupancy | None:
-    """The occupancy of a kernel with ``registers`` a thread, ``shared`` bytes and ``threads`` threads a block.
+    """The occupancy of a kernel with ``registers`` per thread, and ``shared`` bytes and ``threads`` threads per block.
 
     None for an architecture that is not in the table.
     """
@@ -95,9 +94,9 @@ def occupancy(registers: int, shared: int, threads: int, arch: str) -> Occupancy
 
 
 def _blocks_by_registers(registers: int, warps: int) -> int:
-    """How many blocks of so many ``warps`` a multiprocessor has registers for."""
+    """How many blocks of ``warps`` warps a multiprocessor has registers for."""
     a_warp = max(_rounded(registers * LANES, _REGISTER_UNIT), _REGISTER_UNIT)
-    # A block is let in only if there would be enough with its warps spread evenly over the subpartitions.
+    # A block fits only if there are enough registers with its warps spread evenly over the subpartitions.
     if a_warp * _rounded(warps, _SUBPARTITIONS) > _REGISTERS:
         return 0
     return _REGISTERS // _SUBPARTITIONS // a_warp * _SUBPARTITIONS // warps

@@ -1,4 +1,4 @@
-"""ccc-nvcc's own options among nvcc's: where they may be given, and which there are.
+"""ccc-nvcc's own options among nvcc's: which exist, and where they may be given.
 
 Imports nothing heavy: every compilation goes through here, annotated or not.
 """
@@ -13,8 +13,8 @@ INSTRUMENT, DEFAULT, ALL, SAMPLED, DETAILED = "--ccc-instrument", "default", "al
 CANDIDATES, FIND = "--ccc-candidates", "--ccc-find"
 MODES = ("auto", "always", "off")
 
-# Of each option: its name, what its value is (empty: a flag), what it does, what holds without it (empty: another
-# line says it).
+# For each option: its name, its value (empty: a flag), what it does, and what applies without it (empty: another line
+# says it).
 # fmt: off
 TABLE = (
     (PREFIX, "|".join(MODES), "rewrite what should pay (auto), what can be (always), or nothing (off)", "auto"),
@@ -55,7 +55,7 @@ FLAGS = tuple(name for name, value, _, _ in TABLE if not value)
 VALUED = tuple(name for name, value, _, _ in TABLE if value and name != PREFIX)
 FILES = ("--ccc-keep", "--ccc-profile", "--ccc-decisions")
 
-# What `--ccc-form` may say: the form of rewritten loops, and whether counted loops may be expanded.
+# The values of `--ccc-form`: the form of rewritten loops, and whether counted loops may be expanded.
 FORMS = {
     "auto": ("auto", True),
     "split": ("split", True),
@@ -67,7 +67,7 @@ FORMS = {
     "in-lane": ("in lane", True),
 }
 
-# What `--ccc-stacks` may say.
+# The values of `--ccc-stacks`.
 MEMORIES = ("auto", "shared", "global")
 
 VALUES = {
@@ -76,12 +76,12 @@ VALUES = {
     "--ccc-form": tuple(FORMS),
     "--ccc-stacks": MEMORIES,
 }
-"""The values of options that take only these."""
+"""The values of the options that accept only certain ones."""
 
-# What carries the options, a folder for reports and the last line of PTX through nvcc to the shims.
+# The variables that carry the options, a folder for reports and the last line of PTX through nvcc to the shims.
 OPTIONS, REPORTS, STAMP = "CCC_OPTIONS", "CCC_REPORTS", "CCC_STAMP"
 
-# Words that nvcc puts before and after the command line.
+# Variables with words that nvcc puts before and after the command line.
 FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _OPTION_FILES = ("--options-file", "-optf")
 _OUTPUT = ("-o", "--output-file")
@@ -95,8 +95,8 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def split_variables(environment: Mapping[str, str]) -> tuple[list[str], list[str], dict[str, str]]:
-    """Our options in the variables that nvcc takes flags from: those before the command line's, those after them (of
-    two that contradict each other nvcc takes the last), and the variables without them.
+    """Our options in the variables that nvcc takes flags from: those before and those after the command line's (nvcc
+    takes the last of two that contradict each other), and the variables without them.
     """
     ours: list[list[str]] = []
     rest = {}
@@ -115,7 +115,7 @@ def spelled(name: str, value: str) -> str:
 
 
 def is_known(option: str) -> bool:
-    """Whether this is an option of ours, and has its value."""
+    """Whether this is one of our options, with a value that it accepts."""
     name, _, value = option.partition("=")
     if name in VALUES:
         return value in VALUES[name] or option == INSTRUMENT
@@ -132,12 +132,12 @@ def is_resident(value: str) -> bool:
 
 
 def is_selection(value: str) -> bool:
-    """Whether this is a list of regions, with commas between."""
+    """Whether this is a list of regions, separated by commas."""
     return all(map(str.strip, value.split(",")))
 
 
 def counted(ours: Sequence[str]) -> str:
-    """What is to be counted, `DEFAULT`, `ALL`, `SAMPLED` or `DETAILED`, by the last word that says so; empty: none."""
+    """What to count, as the last word about it says: `DEFAULT`, `ALL`, `SAMPLED` or `DETAILED`; empty for nothing."""
     words = [word for word in ours if word.partition("=")[0] == INSTRUMENT]
     return (words[-1].partition("=")[2] or DEFAULT) if words else ""
 
@@ -162,7 +162,7 @@ def all_words(arguments: Sequence[str], environment: Mapping[str, str]) -> Itera
 
 
 def words_in_files(arguments: Sequence[str], environment: Mapping[str, str]) -> Iterator[str]:
-    """The words of options files alone."""
+    """Only the words of options files."""
     read: set[str] = set()
     for words in (*(_words(environment.get(variable, "")) for variable in FLAG_VARIABLES), arguments):
         for file in _option_files(words):
@@ -170,7 +170,7 @@ def words_in_files(arguments: Sequence[str], environment: Mapping[str, str]) -> 
 
 
 def ptx_inputs(arguments: Sequence[str]) -> list[int]:
-    """Where ``arguments`` name PTX that nvcc reads: a name after ``-o`` is no input."""
+    """Where ``arguments`` name PTX that nvcc reads: a name after ``-o`` is not an input."""
     before = ("", *arguments)
     return [
         position
@@ -180,7 +180,7 @@ def ptx_inputs(arguments: Sequence[str]) -> list[int]:
 
 
 def absolute(options: Sequence[str]) -> list[str]:
-    """``options`` with the files that the shims open spelled absolutely: nvcc's tools may run elsewhere."""
+    """``options`` with absolute paths of the files that the shims open: nvcc's tools may run in another folder."""
     return [_absolute(option) for option in options]
 
 

@@ -19,9 +19,7 @@ from cccopt.toolchain.discovery import Nvcc, find_nvcc
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Needs of one kernel: ``registers`` per thread; spills, ``shared`` (static, per block) and ``stack`` in
-    bytes.
-    """
+    """Needs of one kernel: ``registers`` per thread; spills, ``shared`` (static, per block) and ``stack`` in bytes."""
 
     registers: int
     spill_stores: int
@@ -32,7 +30,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """What ptxas makes of a PTX text: machine code, and what each kernel needs, by its PTX name."""
+    """What ptxas makes of a PTX text: machine code, and what each kernel needs, by PTX name."""
 
     cubin: bytes
     resources: dict[str, Resources]
@@ -41,13 +39,13 @@ class Assembled:
 def resources(ptx: str, arch: str, nvcc: Nvcc | None = None) -> dict[str, Resources]:
     """Compile ``ptx`` for ``arch`` (``sm_90``) and report each kernel by its PTX name.
 
-    Raises CccError: CCC085 with ptxas' own messages when it refuses the PTX, CCC080 without a toolkit.
+    Raises CccError: CCC085 with ptxas' own messages if it refuses the PTX, CCC080 without a toolkit.
     """
     return assemble(ptx, arch, nvcc).resources
 
 
 def assemble(ptx: str, arch: str, nvcc: Nvcc | None = None) -> Assembled:
-    """Compile ``ptx`` for ``arch`` (``sm_90``) with ptxas' own defaults, which are nvcc's. Raises as `resources`."""
+    """Compile ``ptx`` for ``arch`` (``sm_90``) with ptxas' own defaults, which are nvcc's. Raises like `resources`."""
     real = nvcc if nvcc is not None else find_nvcc()
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
         source, output = Path(folder) / "in.ptx", Path(folder) / "out.cubin"
@@ -67,9 +65,7 @@ def assemble(ptx: str, arch: str, nvcc: Nvcc | None = None) -> Assembled:
 
 
 def parse_report(text: str) -> dict[str, Resources]:
-    """The kernels in the text of ``ptxas -v``; device functions have properties but no registers of their
-    own.
-    """
+    """The kernels in the text of ``ptxas -v``; device functions have properties but no registers of their own."""
     found = {}
     for part in re.split(r"^ptxas info +: Compiling entry function ", text, flags=re.MULTILINE)[1:]:
         kernel = part.split("'", 2)[1]

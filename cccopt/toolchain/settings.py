@@ -1,6 +1,6 @@
 """What a compilation was asked to do, as it travels from ``ccc-nvcc`` to the shims that nvcc starts.
 
-Two variables carry it: the option words themselves, one a line, and what ``ccc-nvcc`` adds.
+Three variables carry it: one holds the option words, one per line; the others hold what ``ccc-nvcc`` adds.
 """
 
 from __future__ import annotations
@@ -29,18 +29,17 @@ __all__ = ["MODES", "Settings"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The options of ``ccc-nvcc`` that the shims heed.
+    """The options of ``ccc-nvcc`` that the shims obey.
 
-    ``mode`` is ``auto``, ``always`` or ``off``; ``keep`` is a folder that takes what went into cicc and came out
-    (empty: none), ``reports`` one that takes one JSON report a compilation of one file for one architecture;
-    ``stamp`` is a line to end each PTX with (empty: none). ``profile`` is the file that tells `auto` how often lanes
-    come to each region (empty: none). ``resident`` is how many blocks of a kernel marked ``grid`` share its work (0: as
-    many as the target runs at once). ``form`` is one of `FORMS`, ``stacks`` of `MEMORIES`; ``only`` names the regions
-    to rewrite, with commas between (empty: all). With ``instrument``, `DEFAULT`, `ALL`, `SAMPLED` or `DETAILED` of
-    `cccopt.toolchain.options`, kernels get counters and nothing is rewritten. With ``candidates`` what could be
-    annotated is marked in place of what is, and nothing is rewritten. ``decisions`` is the file that `cccopt tune`
-    wrote (empty: none). With ``find``, what gains by the candidates of ``profile`` and needs no promise is rewritten as
-    well.
+    ``mode`` is ``auto``, ``always`` or ``off``. ``keep`` is a folder for cicc's inputs and outputs (empty: none),
+    ``reports`` one for a JSON report per file and architecture. ``stamp`` is a line to end each PTX with (empty:
+    none). ``profile`` is the file that tells `auto` how often lanes come to each region (empty: none). ``resident`` is
+    how many blocks of a kernel marked ``grid`` share its work (0: as many as the target runs at once). ``form`` is one
+    of `FORMS`, ``stacks`` one of `MEMORIES`; ``only`` names the regions to rewrite, separated by commas (empty: all).
+    With ``instrument`` (`DEFAULT`, `ALL`, `SAMPLED` or `DETAILED` of `cccopt.toolchain.options`), kernels get counters
+    and nothing is rewritten. With ``candidates``, what could be annotated is marked instead of what is, and nothing is
+    rewritten. ``decisions`` is the file that `cccopt tune` wrote (empty: none). With ``find``, candidates that gain
+    according to ``profile`` and need no promise are rewritten too.
     """
 
     mode: str = "auto"
@@ -60,7 +59,7 @@ class Settings:
     find: bool = False
 
     def words(self) -> list[str]:
-        """The options of ccc-nvcc that say this."""
+        """The options of ccc-nvcc that express these settings."""
         flags = {
             INSTRUMENT: self.instrument == DEFAULT,
             CANDIDATES: self.candidates,
@@ -91,7 +90,7 @@ class Settings:
 
     @classmethod
     def of_words(cls, words: Sequence[str], reports: str = "", stamp: str = "") -> Settings:
-        """The settings that option words say; those that are no option of ours say nothing."""
+        """The settings that option words express; words that are not options of ours are ignored."""
         known = [word for word in words if is_known(word)]
         return cls(
             value_of(PREFIX, known) or "auto",

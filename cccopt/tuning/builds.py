@@ -1,8 +1,8 @@
-"""The builds of a program that are tried: each in a copy of the source tree, with options by environment.
+"""The builds of a program that are tried: each in a copy of the source tree, with options from the environment.
 
 `ccc-nvcc` takes options from NVCC_APPEND_FLAGS, so any build system that runs it will do. Each compilation leaves a
-report in the build's folder: they prove that the build ran `ccc-nvcc` with these options, and tell which kernels have
-annotations.
+report in the build's folder: the reports prove that the build ran `ccc-nvcc` with these options, and show which kernels
+have annotations.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Place:
 
 
 def flags_of(build: str, decisions: Path) -> list[str]:
-    """The options of ccc-nvcc for a build of `cccopt.ccc.profitability.decisions.BUILDS`, or for one by ``decisions``
-    (a file that is empty for the others). They come last, and so win over those of the build line.
+    """The options of ccc-nvcc for a build of `cccopt.ccc.profitability.decisions.BUILDS`, or for the one that follows
+    ``decisions`` (a file that is empty for the others). They come last, so they override those of the build line.
     """
     form = "auto" if build in (PLAIN, "auto", "always", DECIDED) else build
     mode = {PLAIN: "off", "auto": "auto", DECIDED: "auto"}.get(build, "always")
@@ -55,8 +55,8 @@ def flags_of(build: str, decisions: Path) -> list[str]:
 def make(
     build: str, command: str, source: Path, place: Place, decisions: Path, without: Collection[Path] = ()
 ) -> None:
-    """Copy the tree ``source``, but for the files ``without``, and run ``command`` in it. Raises CccError where that
-    fails, or compiles nothing with `ccc-nvcc` (CCC116).
+    """Copy the tree ``source``, except the files ``without``, and run ``command`` in the copy. Raises CccError if that
+    fails or compiles nothing with `ccc-nvcc` (CCC116).
     """
     shutil.rmtree(place.folder, ignore_errors=True)
     place.reports.mkdir(parents=True)
@@ -99,7 +99,7 @@ def _environment(flags: list[str], place: Place) -> dict[str, str]:
 
 
 def digests_in(places: Iterable[Place]) -> dict[str, tuple[str, ...]]:
-    """The digests of each annotated function that builds compiled: one for each architecture and file, at most."""
+    """The digests of each annotated function that builds compiled: at most one for each architecture and file."""
     found: dict[str, set[str]] = {}
     for place in places:
         for unit in units_in(place):
@@ -119,7 +119,7 @@ def rewritten_in(place: Place) -> frozenset[str]:
 
 
 def stale_in(place: Place) -> list[str]:
-    """What a build's compilations say of decisions that are stale."""
+    """What a build's compilations say about stale decisions."""
     return [
         remark["message"]
         for unit in units_in(place)

@@ -1,4 +1,4 @@
-"""How much faster a build is: ratios of runs that were made by turns, and their interval."""
+"""How much faster a build is: ratios of runs that took turns, and their interval."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cccopt.student import student
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """The time of the plain build over that of another, and the ends of its interval at 95 %."""
+    """The time of the plain build divided by that of another, and the ends of its 95 % confidence interval."""
 
     gain: float
     low: float

@@ -18,13 +18,13 @@ from cccopt.profiling.running import ProgramRun, environment_for, left_in
 
 LIMIT = 600.0
 TOO_LONG = 124
-"""The exit status of a run that was killed at its limit, as `timeout` has it."""
+"""The exit status of a run that was killed at its limit, as with `timeout`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A run: its exit status, nanoseconds by kernel (its canonical name) over all launches, the GPU, and hashes of the
-    files it is judged by (empty for one that is not there); ``untimed`` says why there are no times.
+    """A run: its exit status, the nanoseconds of each kernel (by canonical name) over all launches, the GPU, and hashes
+    of the output files (empty for a missing one). ``untimed`` says why there are no times.
     """
 
     status: int
@@ -35,8 +35,8 @@ class Observed:
 
 
 def observe(command: str, tree: Path, outputs: Sequence[str], limit: float = LIMIT) -> Observed:
-    """Run ``command`` in ``tree``; what it prints is thrown away. After ``limit`` seconds it is killed, with all that
-    it has started, and its status is `TOO_LONG`.
+    """Run ``command`` in ``tree`` and discard what it prints. After ``limit`` seconds it is killed, with all that it
+    has started, and its status is `TOO_LONG`.
     """
     for name in outputs:
         (tree / name).unlink(missing_ok=True)
@@ -69,7 +69,7 @@ def _ended(process: subprocess.Popen[bytes], limit: float) -> int:
     except subprocess.TimeoutExpired:
         return TOO_LONG
     finally:
-        # At the limit, and where we are interrupted: what a kernel hangs in would keep the GPU.
+        # At the limit, and if we are interrupted: a program whose kernel hangs would keep the GPU.
         if process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

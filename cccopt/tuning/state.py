@@ -21,7 +21,7 @@ _VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CUDA_VISIBLE_DEVICES")
 
 @dataclass
 class State:
-    """The builds that succeeded, and the runs by stage and build. What failed is tried again, and not kept."""
+    """The builds that succeeded, and the runs by stage and build. What failed is not kept, so it is tried again."""
 
     key: Mapping[str, Any]
     built: list[str] = field(default_factory=list)
@@ -33,13 +33,13 @@ class State:
 
 
 def load(work: Path, key: Mapping[str, Any]) -> State:
-    """The state in a work folder; a new one where there is none, or one of another ``key``."""
+    """The state in a work folder; a new one if it has none, or one with another ``key``."""
     try:
         data = json.loads((work / _FILE).read_text())
         if data["tool"] == _TOOL and data["key"] == key:
             return State(key, [str(build) for build in data["built"]], _runs(data["runs"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        pass  # there is none, or of another version
+        pass  # there is none, or one of another version
     return State(key)
 
 
@@ -65,7 +65,7 @@ def is_work_folder(folder: Path) -> bool:
 
 
 def circumstances() -> dict[str, Any]:
-    """What builds and runs depend on beside their commands and the source."""
+    """What builds and runs depend on besides their commands and the source."""
     nvcc: list[Any] = []
     try:
         path = find_nvcc().path

@@ -1,4 +1,4 @@
-"""The source tree: what of it is the program's, its copies, and a fingerprint by which a change is told."""
+"""The source tree: which of its files are the program's, its copies, and a fingerprint that shows changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COPIED = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
 
 
 def check_work(source: Path, work: Path) -> None:
-    """Raise CccError (CCC116) for a work folder that cannot be one: its builds are removed and made again."""
+    """Raise CccError (CCC116) for a folder that cannot be the work folder, whose builds are removed and made again."""
     here, root = work.resolve(), source.resolve()
     if any(character.isspace() for character in str(here)):
         why = f"options are passed in NVCC_APPEND_FLAGS, which is split at spaces, but `{here}` contains some"
@@ -34,7 +34,7 @@ def check_work(source: Path, work: Path) -> None:
 
 
 def check_compared(source: Path, name: str) -> None:
-    """Raise CccError (CCC116) for a file to compare that is not of the tree: it is removed before each run."""
+    """Raise CccError (CCC116) for a file to compare that is not in the tree: such files are removed before each run."""
     path, root = Path(name), source.resolve()
     inside = not path.is_absolute() and (root / path).parent.resolve().is_relative_to(root)
     if not inside or path.name in ("", "..") or (root / path).is_dir():
@@ -44,7 +44,7 @@ def check_compared(source: Path, name: str) -> None:
 
 
 def copy(source: Path, to: Path, without: Collection[Path]) -> None:
-    """Copy the tree. Raises CccError (CCC116), which names a file that cannot be copied."""
+    """Copy the tree. Raises CccError (CCC116) with the name of a file that cannot be copied."""
 
     def left_out(folder: str, names: list[str]) -> set[str]:
         return {name for name in names if not _belongs(Path(folder) / name, without)}
@@ -66,7 +66,7 @@ def _uncopied(file: str, why: str) -> CccError:
 
 
 def _belongs(path: Path, without: Collection[Path]) -> bool:
-    """Whether a file or folder is the program's: no socket, and none of ours."""
+    """Whether a file or folder is the program's: not a socket, and not one of ours."""
     if path.name in _LEFT_OUT or {path.parent.resolve() / path.name, path.resolve()} & {*without}:
         return False
     try:
@@ -77,7 +77,7 @@ def _belongs(path: Path, without: Collection[Path]) -> bool:
 
 
 def fingerprint(source: Path, without: Collection[Path]) -> str:
-    """A hash of the names, sizes and times of all files of a tree, by which a change is told."""
+    """A hash of the names, sizes and times of all files of a tree, to detect changes."""
     code = hashlib.sha256()
     for folder, folders, names in os.walk(source):
         here = Path(folder)

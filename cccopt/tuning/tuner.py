@@ -1,12 +1,12 @@
-"""The work of `cccopt tune`: builds, runs by turns, a build chosen for each kernel, and fresh runs of that choice.
+"""The work of `cccopt tune`: builds, alternating runs, a build chosen for each kernel, and fresh runs of that choice.
 
-Whatever has been done is kept in the work folder at once, so that it can go on after an interruption.
+Each result is saved in the work folder at once, so the work can go on after an interruption.
 
 Workers make builds side by side; runs begin when all builds have ended, and never overlap. A gain is a ratio of two
-runs of one turn, so both must have the same GPU, and all builds are compared, so all turns must. More GPUs could take
-turns of their own, but then the spread between GPUs would widen every interval, and with few rounds hide the gains that
-are looked for; and each GPU would need a copy of every build's folder, because programs write their results there.
-CUDA_VISIBLE_DEVICES is left as it is: the program may want several GPUs itself.
+runs of one round, so both must have the same GPU; all builds are compared, so all rounds must. More GPUs could run
+rounds of their own, but then the spread between GPUs would widen every interval and, with few rounds, hide the gains.
+Each GPU would also need a copy of every build's folder, because programs write their results there.
+CUDA_VISIBLE_DEVICES is left as it is: the program itself may need several GPUs.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Runs: TypeAlias = Mapping[str, Sequence[Observed]]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is to be tuned: shell commands that build and run, in copies of the tree ``source``; the ``builds`` to try
-    besides the plain one, each run ``rounds`` times; files ``outputs`` that no build may change. Decisions go to
-    ``output``.
+    """What is to be tuned: shell commands that build and run the program in copies of the tree ``source``, and the
+    ``builds`` to try besides the plain one, each run ``rounds`` times. The files ``outputs`` must be the same for all
+    builds. Decisions go to ``output``.
     """
 
     build: str
@@ -50,14 +50,14 @@ class Task:
 
     @property
     def steps(self) -> int:
-        """Builds and runs in all."""
+        """The number of builds and runs in all."""
         tried = 1 + len(self.builds)
         return tried * (1 + self.rounds) + 1 + 2 * self.rounds
 
     @property
     def without(self) -> frozenset[Path]:
-        """What lies in the tree and is not the program's: what we write, and what it writes. Decisions that its build
-        names are.
+        """What is in the tree but is not the program's: what we write, and what it writes. Decisions that its build
+        command names are the program's.
         """
         root = self.source.resolve()
         ours = {self.work.resolve(), *(root / name for name in self.outputs)}
@@ -68,8 +68,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What became of a kernel: the mean time of its plain build in ns, what was found of each build, the build that was
-    chosen, and what fresh runs of it gave.
+    """What became of a kernel: the mean time of its plain build in ns, the gain of each build, the build that was
+    chosen, and its gain in fresh runs.
     """
 
     kernel: str
@@ -81,7 +81,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """The choices, the slowest kernel first, and builds that were left out, with the reason."""
+    """The choices, slowest kernel first, and the builds that were left out, with the reasons."""
 
     device: str
     chosen: tuple[Chosen, ...]
@@ -89,7 +89,7 @@ class Tuned:
     digests: Mapping[str, tuple[str, ...]]
 
     def decisions(self, driver: str) -> Decisions:
-        """The same as the file has it."""
+        """The choices, in the form in which the file stores them."""
         kernels = {
             c.kernel: Decision(
                 self.digests[c.kernel], c.build, c.confirmed.gain, c.confirmed.low, c.confirmed.high
@@ -100,7 +100,7 @@ class Tuned:
 
 
 def _key(task: Task) -> dict[str, Any]:
-    """By what a state is known to be of the same task."""
+    """What shows that a state belongs to the same task."""
     return {
         "build": task.build,
         "run": task.run,
@@ -113,7 +113,7 @@ def _key(task: Task) -> dict[str, Any]:
 
 
 class Tuner:
-    """Does a `Task`. ``done`` is called after each step, with what the next one is."""
+    """Does a `Task`. ``done`` is called after each step, with what was done."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Tuner:
         self.state.save(task.work)
 
     def tuned(self) -> Tuned:
-        """Do all of it. Raises CccError where the plain build fails, or its runs do (CCC116)."""
+        """Do all of it. Raises CccError if the plain build or its runs fail (CCC116)."""
         task = self.task
         self._build((PLAIN, *task.builds), task.work / _NONE)
         tried = [PLAIN, *(b for b in task.builds if b in self.state.built)]
@@ -166,7 +166,7 @@ class Tuner:
         return Place(self.task.work / build)
 
     def _build(self, builds: Sequence[str], decisions: Path) -> None:
-        """Make builds that are not there; that the plain one fails is an error, another one is left out then."""
+        """Make the missing builds. It is an error if the plain one fails; another one that fails is left out."""
         state = self.state
         missing = [b for b in builds if b not in state.built or not self._place(b).tree.is_dir()]
         state.built = [build for build in state.built if build not in missing]
@@ -195,12 +195,12 @@ class Tuner:
         self.state.save(self.task.work)
 
     def _forget(self, stage: str) -> None:
-        """Forget the runs of a stage, and those that rest on them: builds are compared that ran by turns."""
+        """Forget the runs of a stage and those that rest on them: only builds that took turns are compared."""
         self.state.runs.pop(stage, None)
         self.state.runs.pop("confirmed", None)
 
     def _turns(self, stage: str, builds: Sequence[str]) -> None:
-        """Run all builds ``rounds`` times, by turns. Raises CccError for a run that is not worth keeping (CCC116)."""
+        """Run all builds ``rounds`` times, taking turns. Raises CccError for a run that is useless (CCC116)."""
         runs = self.state.runs.setdefault(stage, {})
         for number in range(self.task.rounds):
             for build in builds:
@@ -240,7 +240,7 @@ class Tuner:
         return CccError(error("CCC116", f"results cannot be compared using {names}", why=why))
 
     def _judged(self, stage: str, builds: Iterable[str]) -> Runs:
-        """The runs of the builds that are right; those that are not are left out."""
+        """The runs of the builds whose results are right; the other builds are left out."""
         runs = self.state.runs[stage]
         outputs = {run.outputs for run in runs[PLAIN]}
         if len(outputs) > 1:
@@ -260,7 +260,7 @@ class Tuner:
         return right
 
     def _confirmed(self, best: Mapping[str, str], digests: Mapping[str, tuple[str, ...]]) -> dict[str, Gain]:
-        """The kernels that gain in fresh runs of the build by decisions, too."""
+        """The kernels that also gain in fresh runs of the build that follows the decisions."""
         self._propose(best, digests)
         self._build((DECIDED,), self.task.work / _PROPOSED)
         if why := self.left_out.get(DECIDED):
@@ -276,7 +276,7 @@ class Tuner:
         return {kernel: gain for kernel, gain in gains.items() if gain.is_gain and best[kernel] != PLAIN}
 
     def _propose(self, best: Mapping[str, str], digests: Mapping[str, tuple[str, ...]]) -> None:
-        """Write the choices; a build by others is none of them."""
+        """Write the choices; a build that followed other choices no longer counts."""
         kernels = {kernel: Decision(digests[kernel], build, 1.0, 1.0, 1.0) for kernel, build in best.items()}
         file, proposed = self.task.work / _PROPOSED, Decisions(kernels=kernels)
         if not (file.is_file() and read(file) == proposed):
@@ -300,7 +300,7 @@ def _nothing_rewritten() -> Diagnostic:
 
 
 def _timed(runs: Runs) -> set[str]:
-    """The kernels that all runs have times of."""
+    """The kernels for which all runs have times."""
     everywhere = [{k for k, time in run.times.items() if time > 0} for each in runs.values() for run in each]
     return set.intersection(*everywhere)
 
@@ -311,6 +311,6 @@ def _gains(kernel: str, runs: Runs, builds: Iterable[str]) -> dict[str, Gain]:
 
 
 def _best(gains: Mapping[str, Gain]) -> str:
-    """The build with the largest gain of those that certainly gain; else the plain one."""
+    """The build with the largest gain among those that certainly gain; else the plain one."""
     sure = [build for build, gain in gains.items() if gain.is_gain]
     return max(sure, key=lambda build: gains[build].gain, default=PLAIN)

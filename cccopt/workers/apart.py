@@ -1,7 +1,8 @@
 """Calls in a process of their own, with a deadline: code under test may end in a fault, or not at all.
 
-A fault on a GPU takes the whole context with it, and a kernel that waits for ever cannot be stopped from within. Call,
-stages, answer and last words travel in files: a pipe to a process that dies at once blocks its writer.
+A fault on a GPU takes the whole context with it, and a kernel that waits forever cannot be stopped from within. The
+call, its stages, the answer and the last words travel in files: a pipe to a process that dies at once blocks its
+writer.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ GRACE = 5.0
 
 
 class Failed(Exception):
-    """A call came to nothing: ``stage`` had begun last, ``why`` says what happened, as the ``diagnostics`` of a
-    `CccError` do at length.
+    """A call failed: ``stage`` had begun last, ``why`` says what happened, and the ``diagnostics`` of a `CccError` say
+    it at length.
     """
 
     def __init__(self, stage: str, why: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
@@ -42,8 +43,8 @@ class Failed(Exception):
 
 
 class Running:
-    """Calls that go on, which end with a ``with`` over this: each has a session of its own, so that what it has started
-    ends too. An interrupt of the terminal does not reach them.
+    """Running calls, which end with the ``with`` over this. Each has a session of its own, so what it has started ends
+    too. An interrupt from the terminal does not reach them.
     """
 
     def __init__(self) -> None:
@@ -68,7 +69,7 @@ class Running:
             _signal_session(process, signal.SIGKILL)
 
     def add(self, process: subprocess.Popen[bytes]) -> None:
-        """Take the process of a call; it ends at once where all have ended."""
+        """Add the process of a call; it ends at once if all others have been ended."""
         with self._lock:
             self._processes.add(process)
             ended = self._ended
@@ -76,7 +77,7 @@ class Running:
             _signal_session(process, signal.SIGKILL)
 
     def remove(self, process: subprocess.Popen[bytes]) -> None:
-        """Forget a process that has ended, and end what it has left."""
+        """Forget a process that has ended, and end what it has left running."""
         _signal_session(process, signal.SIGKILL)
         with self._lock:
             self._processes.discard(process)
@@ -94,11 +95,11 @@ def call(
     variables: Mapping[str, str] | None = None,
     running: Running | None = None,
 ) -> T:
-    """``function(began, *arguments)`` in a fresh process with further environment ``variables``, which is killed when
-    ``seconds`` have passed, and ends with ``running``.
+    """Call ``function(began, *arguments)`` in a fresh process with additional environment ``variables``. The process is
+    killed after ``seconds``, and ends with ``running``.
 
-    The function, its arguments and its result travel by pickle. Raises `Failed` for a `CccError` in it, for the
-    end of its process and for the deadline.
+    The function, its arguments and its result travel by pickle. Raises `Failed` if it raises a `CccError`, if its
+    process ends before that, and at the deadline.
     """
     with tempfile.TemporaryDirectory(prefix="cccopt-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -114,12 +115,12 @@ def call(
 
 
 def environment() -> dict[str, str]:
-    """Variables for a process that is to find the modules that this one finds."""
+    """Environment variables for a process that must find the same modules as this one."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def _run(folder: Path, seconds: float | None, variables: Mapping[str, str], running: Running | None) -> str:
-    """Run the call; what happened to its process."""
+    """Run the call; return what happened to its process."""
     last_words = folder / "errors"
     with (
         last_words.open("wb") as errors,
@@ -165,7 +166,7 @@ def _summary(first: Diagnostic) -> str:
 
 
 def _serve(folder: Path) -> None:
-    # What this process has started ends as at an interrupt: in `finally` clauses, which a signal alone would pass over.
+    # What this process has started ends as on an interrupt: in `finally` clauses, which a plain signal would skip.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     function, arguments = pickle.loads(_call(folder).read_bytes())
     try:
@@ -175,7 +176,7 @@ def _serve(folder: Path) -> None:
         )
     except CccError as problem:
         answer = (False, problem.diagnostics)
-    # Whole or not at all.
+    # The answer appears whole or not at all.
     unfinished = folder / "unfinished"
     unfinished.write_bytes(pickle.dumps(answer))
     unfinished.replace(_answer(folder))

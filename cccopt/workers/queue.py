@@ -1,8 +1,8 @@
 """One queue of work items, workers that take them, and answers in the order of the items.
 
-A worker is a place at which one item after the other is done, each in a fresh process: one that dies takes no other
-item with it. A worker may have a GPU, which no other worker has, so runs that are timed never share one. A single
-worker without a GPU of its own is this process itself.
+A worker does one item after the other, each in a fresh process: one that dies takes no other item with it. A worker may
+have a GPU that no other worker has, so runs that are timed never share one. A single worker without a GPU of its own is
+this process itself.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """What does items; ``gpu`` is the value of `VISIBLE` in its processes, None for that of this process."""
+    """One worker; ``gpu`` is the value of `VISIBLE` in its processes, None for that of this process."""
 
     gpu: str | None = None
 
     @property
     def variables(self) -> dict[str, str]:
-        """What its processes have in their environment besides ours."""
+        """The environment variables that its processes have in addition to ours."""
         return {} if self.gpu is None else {VISIBLE: self.gpu}
 
 
@@ -39,7 +39,7 @@ HERE = (Worker(),)
 
 @dataclass(frozen=True, slots=True)
 class Item(Generic[T]):
-    """``function(*arguments)``, which messages call ``name``. It travels by pickle, and so does the result."""
+    """``function(*arguments)``, which messages call ``name``. It and its result travel by pickle."""
 
     name: str
     function: Callable[..., T]
@@ -47,13 +47,13 @@ class Item(Generic[T]):
 
 
 class WorkerEnded(CccError):
-    """A worker's process ended before its item was done (CCC121): it was killed, or failed in a way of its own."""
+    """A worker's process ended before its item was done (CCC121): it was killed, or failed with another exception."""
 
 
 @contextmanager
 def answers(items: Sequence[Item[T]], workers: Sequence[Worker]) -> Iterator[Iterator[Future[T]]]:
-    """The answers to ``items`` in their order; their ``result()`` raises the `CccError` that an item raised, and
-    `WorkerEnded`. Other items go on. At the end of the ``with``, at an interrupt too, all workers have ended.
+    """The answers to ``items`` in their order. Their ``result()`` raises the `CccError` that an item raised, or
+    `WorkerEnded`; other items go on. At the end of the ``with``, also after an interrupt, all workers have ended.
     """
     if tuple(workers) == HERE:
         yield map(_done_here, items)

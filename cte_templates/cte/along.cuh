@@ -6,7 +6,7 @@
 
 namespace cte::detail {
 
-/// `Count` values in registers, each put before it is read. They are bytes, so `T` needs no default constructor.
+/// `Count` values in registers, each of which is put before it is read. They are stored as bytes, so `T` needs no default constructor.
 template <class T, int Count>
 struct by_turns {
     alignas(T) unsigned char bytes[Count][sizeof(T)];
@@ -15,7 +15,7 @@ struct by_turns {
     __device__ const T& operator[](int turn) const { return reinterpret_cast<const T&>(bytes[turn]); }
 };
 
-/// Reduces `Wide` values per lane at a time, as long as there are at least `least`. Lane 0 has the result. Returns the first index that
+/// Reduces `Wide` values per lane at a time, as long as at least `least` are left. Lane 0 has the result. Returns the first index that
 /// is left. Reducing each value across the warp costs less than it seems, as loads take longer; with a sum in each lane, ptxas would
 /// be free to sink the loads to their uses, one after another.
 template <int Wide, int least = Wide * lanes + 1, class T, class Index, class Run, class Reduce>
@@ -27,7 +27,7 @@ __device__ __forceinline__ Index run_wide(Index from, Index bound, Run run, part
         const Index first = from + lane_number();
 #pragma unroll
         for (int turn = 0; turn < Wide; ++turn) values.put(turn, run(first + turn * lanes));
-        // Has all loads issued before the first use.
+        // Makes all loads issue before the first use.
         __syncwarp();
 #pragma unroll
         for (int turn = 0; turn < Wide; ++turn) values.put(turn, reduce_lanes<lanes>(values[turn], lanes, op));
@@ -43,7 +43,7 @@ __device__ __forceinline__ Index run_wide(Index from, Index bound, Run run, part
     return from;
 }
 
-/// The warp calls `run(i)` for each `i` in [from, bound), with neighboring lanes on neighboring indices. As turns are counted, unrolled
+/// The warp calls `run(i)` for each `i` in [from, bound), with neighboring lanes on neighboring indices. Since turns are counted, unrolled
 /// turns do not check for the end in between, and their loads need not wait for the turn before.
 template <class Index, class Run>
 __device__ __forceinline__ void run_along(Index from, Index bound, Run run) {

@@ -8,7 +8,7 @@
 
 namespace cte::detail {
 
-/// Begins a policy of the whole block: from here on, no thread uses the shared memory of the call before.
+/// Begins a policy of the whole block: from here on, no thread uses the shared memory of the previous call.
 template <int BlockDim>
 __device__ __forceinline__ void enter_block() {
     const int here = __syncthreads_count(1);
@@ -59,7 +59,7 @@ __device__ __forceinline__ Index partition_point(Index low, Index high, Before b
     return low;
 }
 
-/// The same by a whole warp, with 32 probes a step. `low` and `high` are the same in all lanes, and so is the result.
+/// The same by a whole warp, with 32 probes per step. `low` and `high` are the same in all lanes, and so is the result.
 template <class Index, class Before>
 __device__ __forceinline__ Index warp_partition_point(Index low, Index high, Before before) {
     using count = std::make_unsigned_t<Index>;
@@ -149,7 +149,7 @@ struct turn_memory {
     unsigned long long begin, end;  // of the winner's task
 };
 
-/// Calls `run(begin, end, mine, columns)` for the task of each thread that `waits`, one after the other. `mine` tells whether the task
+/// Calls `run(begin, end, mine, columns)` for the task of each thread that `waits`, one after the other. `mine` says whether the task
 /// is this thread's own; `columns.run(0, f)` passes its descriptors to `f`. All threads of the block call this function, and all of them
 /// call `run`.
 /// Returns whether there was any task.
@@ -239,11 +239,11 @@ __device__ __forceinline__ void stage(T* values, int length, int rank, ValueAt v
     }
 }
 
-/// What a policy of the block may take of a block's 48 kilobytes of static shared memory. Descriptors need some, too.
+/// How much a policy of the block may take of a block's 48 kilobytes of static shared memory. Descriptors also need some.
 constexpr int most_shared = 44 * 1024;
 
-/// The number of values per thread with which a block stages about 24 kilobytes, or what `others` leave. It is odd, so that lanes that
-/// read a piece each use different banks.
+/// The number of values per thread with which a block stages about 24 kilobytes, or what `others` leave. It is odd, so lanes that read
+/// one piece each use different banks.
 template <int BlockDim, class T>
 constexpr int staged_per_thread(int others = 0) {
     const int bytes = most_shared - others < 24 * 1024 ? most_shared - others : 24 * 1024;

@@ -223,7 +223,7 @@ struct scan<automatic> {
 /// @param descriptors  what `map` and `write` need of this thread's coarse task
 /// @return             the reduction of all the thread's values; `init` for an empty task
 ///
-/// What is required and what is undefined is as in `for_each_index`. In the reference kernel (bench/cte_registers.py), a call takes
+/// The requirements and the undefined cases are those of `for_each_index`. In the reference kernel (bench/cte_registers.py), a call takes
 /// up to 32 registers and no shared memory; with `thread_warp_block` 64 bytes.
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class Map, class Op, class T, class Write, class... D>
 __device__ __forceinline__ T exclusive_scan(Index begin, Index end, Map map, Op op, T init, Write write, D... descriptors) {

@@ -5,7 +5,7 @@
 
 namespace cte::detail {
 
-/// Each lane marks the place where its task begins; the number of marks up to a place tells which task the place belongs to. Empty
+/// Each lane marks the place where its task begins; the number of marks up to a place gives the task that the place belongs to. Empty
 /// tasks have no mark, so the others are closed up once: lane k then knows the k-th task that is not empty.
 template <class Layout, class Index>
 class expansion {

@@ -48,7 +48,7 @@ __device__ __forceinline__ T call(Temp& shared, Index begin, Index end, Map& map
     check_call<BlockDim, Layout, Index>();
     constexpr bool runs =
         has_reduce<void, Policy, BlockDim, Layout, T, Temp&, Index&, Index&, Map&, Reduce&, const T&, const D&...>;
-    static_assert(runs, "a CTE policy has a member `template <int BlockDim, class Layout, ...> static T reduce(temp&, Index begin, "
+    static_assert(runs, "a CTE policy must have a member `template <int BlockDim, class Layout, ...> static T reduce(temp&, Index begin, "
                         "Index end, Map&, Reduce&, T init, const D&... descriptors)` (see cte/policy.cuh)");
     if constexpr (runs) {
         return Policy::template reduce<BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
@@ -74,7 +74,7 @@ __device__ __forceinline__ T call(Temp& shared, Index begin, Index end, Map& map
 /// @endcode
 ///
 /// @tparam BlockDim    threads of the block (x * y * z): a multiple of 32, up to 1024
-/// @tparam Layout      `scanned` if a lane's `end` is the next lane's `begin`; `disjoint` if tasks may be anywhere, and overlap
+/// @tparam Layout      `scanned` if a lane's `end` is the next lane's `begin`; `disjoint` if tasks may be anywhere and may overlap
 /// @tparam Policy      which threads run what: one of cte/policies/*.cuh, or your own (cte/policy.cuh)
 /// @param begin, end   the fine tasks of this thread's coarse task: indices of 32 or 64 bits, `begin <= end`
 /// @param map          gives the value of the fine task `i`: called as `map(i, descriptors...)` once for each, by any lane and in
@@ -85,7 +85,7 @@ __device__ __forceinline__ T call(Temp& shared, Index begin, Index end, Map& map
 /// @return             the thread's own result; `init` for an empty task
 ///
 /// **Required.** All lanes of a warp call together; those without a task pass `begin == end`. If lanes are missing, the others run
-/// their own tasks alone: right, but as slow as the loop. For a policy with `whole_block`, all threads of the block call together.
+/// their own tasks alone: correctly, but as slowly as the loop. For a policy with `whole_block`, all threads of the block call together.
 /// `T` and the descriptors are trivially copyable and can be assigned.
 ///
 /// **Undefined.** The result is undefined in each of these cases:

@@ -1,4 +1,4 @@
-// What traversals of graphs are made of: frontiers, and the steps from one to the next, with all policies. cte.cuh does not include it.
+// The parts of graph traversals: frontiers, and the steps from one to the next, with all policies. cte.cuh does not include it.
 #pragma once
 
 #include <cte.cuh>

@@ -44,7 +44,7 @@ struct listing {
         return between(from, stop) > length ? from + static_cast<place>(length) : stop;
     }
 
-    /// Whether some of the lane's tasks are among the `length` positions from `from` on.
+    /// Whether some of the lane's tasks are among the `length` positions that begin at `from`.
     __device__ bool meets(place from, count length) const {
         return first < bound && bound > from && (first < from || between(from, first) < length);
     }

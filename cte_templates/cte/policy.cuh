@@ -60,17 +60,17 @@ namespace cte {
 /// - `map` and `op` are the thread's own. They mean the same in all lanes of the warp, and in all threads of the block if
 ///   `whole_block`.
 /// - The shared memory is the block's or the warp's own until `reduce` returns. Nothing has constructed it, and it holds what the
-///   call before left.
+///   previous call left.
 ///
 /// **Which threads are there, and barriers.**
 /// - If `whole_block`, all threads of the block call together, and `__syncthreads()` is allowed.
 /// - Otherwise any lanes of a warp may call, at any time. No barrier of the block is allowed, and nothing may depend on another
 ///   warp's call. If `tools::whole_warp()`, all 32 lanes are there, and shuffles, votes and `__syncwarp()` are allowed. If not,
-///   each lane runs its own task, for instance by `one_per_lane::reduce`.
+///   each lane runs its own task, for instance with `one_per_lane::reduce`.
 /// - `map` and `op` may leave the lanes diverged: a `__syncwarp()` comes before the lanes read what others wrote.
 ///
 /// A policy of your own works with `for_each_index`, `for_each` and `storage_for`. `exclusive_scan` and `any` take the policies
-/// that they name. Where the compiler can see that the contract is broken, it reports an error that says so.
+/// that they name. If the compiler can see that the contract is broken, it reports an error that says so.
 namespace tools {
 
 using detail::is_commutative;
@@ -105,15 +105,16 @@ constexpr bool fits_in = sizeof(Temp) <= sizeof(Any) && alignof(Temp) <= alignof
 template <class Policy, int BlockDim, class T, class... Call>
 __host__ __device__ constexpr bool declares_members() {
     constexpr bool who = says_who_calls<Policy>, memory = has_temp<void, Policy, BlockDim, T> && has_temp<void, Policy, BlockDim, T, Call...>;
-    static_assert(who, "a CTE policy has a member static constexpr bool whole_block (see cte/policy.cuh)");
-    static_assert(memory, "a CTE policy has a member template temp<int BlockDim, class T, class... Call> (see cte/policy.cuh)");
+    static_assert(who, "a CTE policy must have a member static constexpr bool whole_block (see cte/policy.cuh)");
+    static_assert(memory, "a CTE policy must have a member template temp<int BlockDim, class T, class... Call> (see cte/policy.cuh)");
     if constexpr (who && memory) {
         using temp = typename Policy::template temp<BlockDim, T, Call...>;
         using any = typename Policy::template temp<BlockDim, T>;
         static_assert(is_plain_memory<temp> && is_plain_memory<any>,
-                      "nothing constructs or destroys the temp of a CTE policy: it has no constructor of its own (see cte/policy.cuh)");
+                      "nothing constructs or destroys the temp of a CTE policy: it must not have a constructor or destructor of its own "
+                      "(see cte/policy.cuh)");
         static_assert(fits_in<temp, any>,
-                      "temp<BlockDim, T> of a CTE policy is as large as that of any call with values of type T (see cte/policy.cuh)");
+                      "temp<BlockDim, T> of a CTE policy must be as large as that of any call with values of type T (see cte/policy.cuh)");
         return is_plain_memory<temp> && is_plain_memory<any> && fits_in<temp, any>;
     } else {
         return false;

@@ -1,5 +1,5 @@
 // Long tasks that the warps of a block share. A warp that has one posts it on a board in shared memory: warps that have
-// finished their own tasks take pieces of it before they leave. No barrier is needed. Only the owner waits, for pieces others took.
+// finished their own tasks take pieces of it before they leave. No barrier is needed. Only the owner waits, for pieces that others took.
 #pragma once
 
 #include <cte/bundle.cuh>
@@ -141,7 +141,7 @@ __device__ __forceinline__ void count_down(unsigned* word) {
     asm("red.release.cta.shared.add.u32 [%0], %1;" : : "r"(address_of(word)), "r"(-1u) : "memory");
 }
 
-/// Decrements a word if it is still `seen`. Tells whether it was.
+/// Decrements a word if it is still `seen`. Returns whether it was.
 __device__ __forceinline__ bool count_down_from(unsigned long long* word, unsigned long long seen) {
     unsigned long long found;
     asm("atom.acq_rel.cta.shared.cas.b64 %0, [%1], %2, %3;"
@@ -274,8 +274,8 @@ class sharing {
     /// The lane's place among the signs of all warps.
     __device__ unsigned place_of_signs() const { return address_of(&board_.sign[min(lane_number(), warps - 1)]); }
 
-    /// Whether, by the signs `found`, no warp has anything to share and none is still away. The warp itself has nothing left, so it
-    /// need not be left out. Most warps that have not come yet are about to, so this looks again for a while, without `__nanosleep`.
+    /// Whether, according to the signs `found`, no warp has anything to share and none is still away. The warp itself has nothing left, so
+    /// it need not be left out. Most warps that have not come yet are about to, so this looks again for a while, without `__nanosleep`.
     __device__ bool none_shares(unsigned found) const {
         if constexpr (!awaits) {
             return __all_sync(full_warp, found != sign());

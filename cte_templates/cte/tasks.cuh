@@ -1,4 +1,4 @@
-// What a call says about its tasks: how they lie, whether anything is reduced, and what is known about the operator.
+// What a call says about its tasks: their layout, whether anything is reduced, and what is known about the operator.
 #pragma once
 
 #include <cte/version.cuh>
@@ -10,7 +10,7 @@ namespace cte {
 
 /// A layout: the tasks of consecutive lanes follow one another. A lane's `end` is the next lane's `begin`, as in a CSR matrix.
 ///
-/// Use it if it is true: policies then read a warp's fine tasks as one list. Threads past the last task hold an empty one at its
+/// Use it if this holds: policies then read a warp's fine tasks as one list. Threads past the last task hold an empty one at its
 /// end. With a policy of the whole block, the rule applies across the block.
 ///
 /// @code
@@ -26,7 +26,7 @@ struct disjoint {};
 /// Declares that an associative operator also commutes: `commutative(f)`. The result is undefined if it does not.
 ///
 /// Use it for operators of your own, as the library cannot see that a lambda commutes. Each lane then reduces the values that it
-/// meets, where lanes would otherwise reduce every strip of a task in order.
+/// meets; otherwise, lanes would reduce every strip of a task in order.
 ///
 /// @code
 /// const auto larger = cte::commutative([](float a, float b) { return fmaxf(fabsf(a), fabsf(b)); });
@@ -170,7 +170,7 @@ __device__ std::make_unsigned_t<Index> size_of(Index begin, Index end) {
     return begin < end ? static_cast<count>(end) - static_cast<count>(begin) : 0;
 }
 
-/// The number of turns of a lane that takes every `width`-th of `size` places, from the place `rank` on. Counting turns avoids
+/// The number of turns of a lane that takes every `width`-th of `size` places, starting at the place `rank`. Counting turns avoids
 /// comparing with an index past the last one, which the type may not hold.
 template <class Count>
 __device__ Count turns_of(Count size, int rank, int width) {

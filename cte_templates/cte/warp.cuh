@@ -1,4 +1,4 @@
-// What lanes of a warp exchange: numbers of lanes, shuffles of any trivially copyable type, sums and masks.
+// What lanes of a warp need: their numbers, shuffles of any trivially copyable type, sums and masks.
 #pragma once
 
 #include <cte/version.cuh>

@@ -95,12 +95,12 @@ BREACHES = {
     "constructs its memory": (
         "struct temp {};",
         "struct temp { int n; __device__ temp() : n(1) {} };",
-        "no constructor of its own",
+        "must not have a constructor or destructor of its own",
     ),
     "needs more in a call": (
         "struct temp {};",
         "struct temp { int n[1 + sizeof...(Call)]; };",
-        "as large as that of any call",
+        "must be as large as that of any call",
     ),
     "has no reduction": ("static T reduce(", "static T run(", "static T reduce(temp&"),
     "returns something else": ("static T reduce(", "static T* reduce(", "static T reduce(temp&"),

@@ -1,1 +1,1 @@
-"""A function as passes see it: one body with its analyses, as a graph of blocks, its annotations and its calls."""
+"""A function as passes see it: its body with analyses, its graph of blocks, its annotations and its calls."""

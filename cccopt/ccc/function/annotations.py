@@ -17,17 +17,17 @@ _BEGINS = ("for.begin", "if.begin", "recursive.begin", "grid.begin")
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """One pragma, of a switch one of its cases.
+    """One pragma, or one case of a switch.
 
-    ``event`` tells loops (``recursive`` and ``grid`` among them) from other paths; ``kind`` is the pragma's
-    words (``for variable``, ``switch``), ``variable`` whether the inner iterations of the loop are tasks; ``block`` is
-    x, y, z. ``case`` is the label of a switch's case without blanks (``default``), ``group`` the region number of its
-    first case, by which the cases of one switch are known. ``chunk`` is in inner iterations between two votes (None:
-    the user leaves it open), ``collect`` in paths; ``reductions`` are pairs of operator and source variable. ``hoist``
-    tells whether the loads at the path's head are done before it: True asks for it, False forbids it. ``restricted``
-    are the positions of the ``__restrict__`` parameters of the kernel in whose text the pragma is, ``pure`` functions
-    that cannot be seen and of which the user says that they only read; ``in_lane`` asks for the in-lane form. Of a loop
-    ``alone`` what the user marks inside is to run in place and has no markers.
+    ``event`` distinguishes loops (``recursive`` and ``grid`` among them) from other paths. ``kind`` is the words of the
+    pragma (``for variable``, ``switch``); ``variable`` says whether the inner iterations of the loop are tasks.
+    ``block`` is x, y, z; ``case`` is the label of a switch case without blanks (``default``), ``group`` the region
+    number of the first case, which identifies the switch. ``chunk`` is the number of inner iterations between two
+    votes (None: the user leaves it open), ``collect`` that of collected paths; ``reductions`` are pairs of operator
+    and source variable. ``hoist`` requests (True) or forbids (False) that loads at the path's head are done before it.
+    ``restricted`` are the positions of the ``__restrict__`` parameters of the kernel that contains the pragma, ``pure``
+    the unseen functions that only read, according to the user. ``in_lane`` requests the in-lane form. If a loop is
+    ``alone``, what the user marked inside it runs in place and has no markers.
     """
 
     region: int
@@ -57,7 +57,7 @@ class Annotation:
 
 
 def annotations_of(body: Iterable[Statement]) -> Mapping[int, Annotation]:
-    """The annotations of a body by region number, from its begin markers; ``overhead`` is none."""
+    """The annotations of a body by region number, from its begin markers; ``overhead`` is not one."""
     found: dict[int, Annotation] = {}
     for statement in body:
         if (
@@ -70,12 +70,12 @@ def annotations_of(body: Iterable[Statement]) -> Mapping[int, Annotation]:
 
 
 def begins_annotation(marker: Marker) -> bool:
-    """Whether the marker is one of those that say what a pragma says."""
+    """Whether the marker is one of those that carry the clauses of a pragma."""
     return marker.event in _BEGINS
 
 
 def vouches(annotation: Annotation, function: str) -> bool:
-    """Whether the user vouches for what an unseen function does, by its PTX name."""
+    """Whether the user declares the unseen function with this PTX name pure."""
     return any(is_named(function, name) for name in annotation.pure)
 
 
@@ -125,7 +125,7 @@ def _annotation(marker: Marker) -> Annotation:
 
 
 def _kind(marker: Marker, values: Mapping[str, str]) -> Kind:
-    """``kind=`` tells the rarer pragmas that share an event."""
+    """The pragma's kind: ``kind=`` distinguishes the rarer pragmas that share an event."""
     event = marker.event.partition(".")[0]
     return Kind(values.get("kind", Kind.FOR_VARIABLE if event == "for" and "variable" in values else event))
 

@@ -1,4 +1,4 @@
-"""Call sequences: a call with the traffic of its parameters and results, as nvcc writes it.
+"""Call sequences: a call with the accesses to its parameters and results, as nvcc writes it.
 
     {
     .param .align 8 .b8 param0[16];
@@ -42,7 +42,7 @@ from cccopt.ptx.isa import callee_of
 
 
 class Unfit(Exception):
-    """Why a function cannot be put in place of its call."""
+    """The reason why a function cannot be put in place of its call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class CallPiece:
 
 @dataclass(frozen=True, slots=True)
 class ParameterAccess:
-    """One element that a ``ld.param`` or ``st.param`` moves: its piece, its operand, its type without dot."""
+    """One element that a ``ld.param`` or ``st.param`` moves: its piece, its operand, its type without the dot."""
 
     piece: CallPiece
     operand: Operand
@@ -74,7 +74,7 @@ class ParameterAccess:
 
 @dataclass(frozen=True, slots=True)
 class CallSequence:
-    """A call with its parameter traffic: the scope from statement ``start`` to ``stop`` (both braces), and names."""
+    """A call with its parameter accesses: the scope from statement ``start`` to ``stop`` (the braces), and names."""
 
     start: int
     call: int
@@ -84,7 +84,7 @@ class CallSequence:
 
 
 def self_calls(function: Function) -> list[int]:
-    """The statements by which ``function`` calls itself."""
+    """The statements in which ``function`` calls itself."""
     return [i for i, s in enumerate(function.body or ()) if calls(s, function.name)]
 
 
@@ -94,13 +94,13 @@ def calls(statement: Statement, name: str) -> bool:
 
 
 def is_last(function: Function, call: int) -> bool:
-    """Whether nothing is left to do after a call of itself but to return its results unchanged."""
+    """Whether the function does nothing after a call of itself but return its results unchanged."""
     sequence = sequence_of(function.body or (), call)
     return _handed_on(function, sequence) == _returned(function)
 
 
 def require_apart(pieces: Iterable[CallPiece]) -> None:
-    """Raises Unfit where two pieces share bytes: which of them was written last is not known here."""
+    """Raises Unfit if two pieces share bytes: it is not known here which of them was written last."""
     found = list(pieces)
     if any(a.overlaps(b) for i, a in enumerate(found) for b in found[:i]):
         raise Unfit("its parameters are stored in pieces that overlap")
@@ -144,9 +144,9 @@ def _names(operands: Sequence[Operand]) -> tuple[str, ...]:
 
 
 def accesses(instruction: Instruction, variables: Sequence[str]) -> list[ParameterAccess]:
-    """The elements that a load from or a store to parameters moves, those of a vector one by one; none for others.
+    """The elements that a load from or store to parameters moves (vectors are split); none for other instructions.
 
-    Raises Unfit for an access that cannot be taken apart.
+    Raises Unfit for an access whose offset is not a number.
     """
     address = next((o for o in instruction.operands if isinstance(o, Address)), None)
     if address is None or not isinstance(address.base, Symbol) or address.base.name not in variables:
@@ -171,7 +171,7 @@ def _integer(operand: Operand) -> int:
 
 
 def symbols_of(instruction: Instruction) -> Iterator[str]:
-    """The names of variables, functions and labels that an instruction mentions, in addresses too."""
+    """The names of variables, functions and labels that an instruction mentions, also in addresses."""
     work = list(instruction.operands)
     while work:
         operand = work.pop()
@@ -189,21 +189,21 @@ def symbols_of(instruction: Instruction) -> Iterator[str]:
 
 @dataclass
 class _ResultState:
-    """What is known of the results of a call on the way from it to the function's end."""
+    """What is known about the results of a call on the way from the call to the function's end."""
 
     held: dict[str, CallPiece] = field(default_factory=dict)
     stored: set[CallPiece] = field(default_factory=set)
 
 
 def _returned(function: Function) -> set[CallPiece]:
-    """All pieces of its results that a function stores anywhere."""
+    """All pieces of its own results that a function stores."""
     names = [r.name for r in function.returns]
     stores = (s for s in function.body or () if isinstance(s, Instruction) and s.base == "st")
     return {access.piece for store in stores for access in accesses(store, names)}
 
 
 def _handed_on(function: Function, sequence: CallSequence) -> set[CallPiece] | None:
-    """The results that go from a call straight to the function's own, if nothing else happens up to its `ret`."""
+    """The result pieces that a function passes on from a call, or None if anything else happens before its `ret`."""
     body = function.body or ()
     positions = {s.name: i for i, s in enumerate(body) if isinstance(s, Label)}
     returns = [r.name for r in function.returns]
@@ -236,7 +236,7 @@ def _is_end(statement: Statement) -> bool:
 def _passes(
     statement: Instruction, walk: _ResultState, sequence: CallSequence, returns: Sequence[str]
 ) -> bool:
-    """Whether a statement only moves results of the call on."""
+    """Whether a statement only passes on results of the call."""
     if statement.base == "ld":
         loaded = accesses(statement, sequence.results)
         walk.held |= {a.operand.name: a.piece for a in loaded if isinstance(a.operand, Register)}

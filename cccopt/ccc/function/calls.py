@@ -1,4 +1,4 @@
-"""Which function calls which and runs what by that, and which shared variables a function and its callees use."""
+"""Which functions call which, the code that a call may run, and the shared variables of a function and its callees."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cccopt.ptx.ir import Address, Function, Indexed, Instruction, Module, Opera
 from cccopt.ptx.isa import Control, callee_of
 
 HARMLESS_CALLS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
-"""System calls that neither synchronise lanes nor keep state in them, nor write to what they are handed (CUDA C++
+"""System calls that do not synchronize lanes, keep no state in them and do not write to what they are passed (CUDA C++
 Programming Guide, 10)."""
 
 
@@ -33,22 +33,22 @@ def called(module: Module, names: Iterable[str]) -> set[str]:
 
 
 def called_code(module: Module, name: str) -> tuple[Instruction, ...]:
-    """All that a call of the function ``name`` may run."""
+    """All instructions that a call of the function ``name`` may run."""
     names = called(module, [name])
     bodies = {f.name: f.body for f in module.functions() if f.name in names and f.body is not None}
     return tuple(s for n in sorted(bodies) for s in bodies[n] if isinstance(s, Instruction))
 
 
 def with_callees(module: Module, instruction: Instruction) -> list[Instruction]:
-    """The instruction and all that it may run by calling."""
+    """The instruction and all instructions that it may run by a call."""
     callee = callee_of(instruction) if isa.facts(instruction).control is Control.CALL else None
     return [instruction] if callee is None else [instruction, *called_code(module, callee)]
 
 
 def shared_variables(module: Module, function: Function) -> tuple[Variable, ...]:
-    """The shared variables that ``function`` or what it calls declares or names."""
+    """The shared variables that ``function`` or its callees declare or name."""
     names = called(module, [function.name])
-    # Of the function itself, the module may still hold what a pass has changed.
+    # The module may still hold the function itself as it was before a pass changed it.
     others = [f for f in module.functions() if f.name in names - {function.name} and f.body is not None]
     bodies = [function, *others] if function.body is not None else others
     statements = [s for f in bodies for s in f.body or ()]
@@ -61,7 +61,7 @@ def shared_variables(module: Module, function: Function) -> tuple[Variable, ...]
 
 
 def static_shared_bytes(module: Module, function: Function) -> int:
-    """Bytes of static shared memory that ``function`` uses already, alignment aside."""
+    """The bytes of static shared memory that ``function`` already uses, without alignment."""
     total = 0
     for variable in shared_variables(module, function):
         size = max(isa.width(variable.type.replace(" ", "").lstrip(".")) // 8, 1)

@@ -1,4 +1,4 @@
-"""Short ways to spell the instructions that a pass adds."""
+"""Shorthand for the instructions that a pass adds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FULL_WARP = Literal("-1")
 
 
 def op(opcode: str, *operands: Operand | int, guard: Guard | None = None) -> Instruction:
-    """``@guard opcode operands;``; an int is a literal."""
+    """``@guard opcode operands;``; an int becomes a literal."""
     return Instruction(opcode, tuple(number(o) if isinstance(o, int) else o for o in operands), guard)
 
 
@@ -34,5 +34,5 @@ def negated(flag: Guard) -> Guard:
 
 
 def flag_op(target: Register, flag: Guard) -> Instruction:
-    """The copy of a flag into ``target``."""
+    """The instruction that copies a flag into ``target``."""
     return op("not.pred" if flag.negated else "mov.pred", target, flag.register)

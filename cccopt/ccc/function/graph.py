@@ -1,11 +1,12 @@
-"""A function body as labelled blocks with explicit ends: the form in which code is copied and edges are moved.
+"""A function body as labeled blocks with explicit ends: the form in which code is copied and edges are moved.
 
     @%p1 bra  J;            Node("n", code, Branch(@%p1, taken="J", otherwise="m"))
     add.s32 ...;            Node("m", ...)
     J:
 
-`from_body` and `to_body` lead there and back; the statement list stays the program. Declarations at the top level
-are kept apart, so that a copied block declares nothing twice. ``.loc`` is sticky: a block begins with the one in force.
+`from_body` and `to_body` convert to this form and back; the statement list remains the program. Declarations at the
+top level are kept apart so that copied blocks declare nothing twice. ``.loc`` is sticky: a block begins with the one in
+force.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class IndexedJump:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Control leaves the function by ``instruction`` (``ret``, ``exit``, ``trap``), or past the end of the body."""
+    """Control leaves the function through ``instruction`` (``ret``, ``exit``, ``trap``) or past the end of the body."""
 
     instruction: Instruction | None
 
@@ -79,9 +80,9 @@ End: TypeAlias = "Jump | Branch | IndexedJump | Leave"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A block: straight code and one end. ``overhead`` is the region for which a pass added it, None for the
-    program's own. ``phase`` says what a kept block does (``push_1``): its label is printed even if nothing jumps
-    to it, so that profiles can name it.
+    """A block: straight-line code and one end. ``overhead`` is the region for which a pass added it, None for the
+    program's own. ``phase`` says what a block that is kept does (``push_1``): its label is printed even if nothing
+    jumps to it, so that profiles can name it.
     """
 
     name: str
@@ -104,7 +105,7 @@ class Graph:
 
 
 def targets(end: End) -> tuple[str, ...]:
-    """Where ``end`` may lead, without repeats."""
+    """The nodes that ``end`` may lead to, without repeats."""
     match end:
         case Jump(target):
             return (target,)
@@ -135,7 +136,7 @@ def condition(branch: Branch, target: str) -> Guard:
 
 
 def reachable(nodes: Mapping[str, Node], starts: Iterable[str], stop: Collection[str] = ()) -> set[str]:
-    """The names in ``nodes`` that ``starts`` reach (themselves included) without going on from those in ``stop``."""
+    """The names in ``nodes`` that ``starts`` reach (themselves included) without going past those in ``stop``."""
     seen: set[str] = set()
     work = [name for name in starts if name in nodes]
     while work:
@@ -162,7 +163,7 @@ def leading(nodes: Mapping[str, Node], ends: Iterable[str]) -> set[str]:
 
 
 def predecessors(nodes: Mapping[str, Node]) -> dict[str, list[str]]:
-    """For each target of an end the names of the nodes that lead to it, in layout order."""
+    """For each target of an end, the names of the nodes that lead to it, in layout order."""
     found: dict[str, list[str]] = {name: [] for name in nodes}
     for node in nodes.values():
         for target in targets(node.end):
@@ -192,7 +193,7 @@ def split_at_markers(body: Body, names: Names) -> Body:
 
 
 def _balanced_scopes(body: Body) -> Iterator[Statement]:
-    """The body with labels that nothing jumps to, as debug information has them, moved after the scope they are in."""
+    """The body with labels that nothing jumps to (from debug information) moved after the scope that they are in."""
     if not _labels_in_scopes(body):
         yield from body
         return
@@ -221,7 +222,7 @@ def _labels_in_scopes(body: Body) -> bool:
 
 
 def from_body(body: Body, flow: control_flow.ControlFlowGraph, names: Names) -> Graph:
-    """The graph of a body, with the control flow ``flow``, in which each block begins with a label
+    """The graph of a body with the control flow ``flow``, each of whose blocks begins with a label
     (`split_at_markers`).
     """
     lists = {s.label: s.targets for s in body if isinstance(s, BranchTargets)}
@@ -264,7 +265,7 @@ def _end(
     canonical: Mapping[str, str],
     names: Names,
 ) -> tuple[End, tuple[Node, ...]]:
-    """The end of a block, and the nodes that it needs: leaving under a guard takes one of its own."""
+    """The end of a block, and the nodes that it needs: leaving under a guard requires one of its own."""
     extra: tuple[Node, ...] = ()
     if following is None:
         off = Node(names.label("end"), (), Leave(None))
@@ -282,7 +283,7 @@ def _end(
     if control is Control.INDEXED:
         index, label = last.operands
         assert isinstance(label, Symbol)
-        # Tasks of one warp need not agree where its lanes did.
+        # The tasks of a warp need not agree on the target, even if its lanes did.
         unguarded = IndexedJump(
             last.opcode.removesuffix(".uni"), index, tuple(canonical[name] for name in lists[label.name])
         )
@@ -307,8 +308,8 @@ def balanced(node: Node) -> bool:
 def copy(
     nodes: Iterable[Node], names: Names, rewrite: Callable[[Instruction], Instruction]
 ) -> tuple[Nodes, Mapping[str, str]]:
-    """Copies of ``nodes`` under fresh names, edges among them kept among the copies, instructions passed through
-    ``rewrite``; and the copy's name of each node.
+    """Copies of ``nodes`` under fresh names, with the edges among them, and instructions passed through ``rewrite``;
+    and the name of each node's copy.
     """
     originals = list(nodes)
     name_of = {node.name: names.label(node.phase or "copy") for node in originals}
@@ -339,7 +340,7 @@ def copy(
 
 
 def led(nodes: Mapping[str, Node], where: Mapping[str, str]) -> Nodes:
-    """``nodes`` with the ends that go to a key of ``where`` going to its value."""
+    """``nodes`` with each edge to a key of ``where`` redirected to its value."""
     return {n: replace(node, end=retarget(node.end, lambda t: where.get(t, t))) for n, node in nodes.items()}
 
 

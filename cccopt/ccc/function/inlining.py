@@ -1,4 +1,4 @@
-"""A device function's code in place of a call to it, its parameters and results in registers.
+"""Put a device function's code in place of a call to it, with its parameters and results in registers.
 
     {                                               before
     .param .b32 param0;
@@ -10,11 +10,12 @@
     ld.param.b32 %r2, [retval0+0];                  mov.b32 %r2, %q;
     }
 
-Caller and callee may access a parameter in pieces of other sizes: structures are passed as bytes. A call of itself at
-the end of the function, its results handed on as they are, becomes a jump to its beginning, its parameters set anew.
+Caller and callee may access a parameter in pieces of different sizes: structures are passed as bytes. If a function
+ends with a call of itself and returns its results unchanged, that call becomes a jump to the beginning, with new
+parameters.
 
-What is declined (`Unfit`): parameters whose address is taken or that are accessed by a computed one, shared memory of
-the function, local memory beside a call of itself (a caller may have handed its address on), guarded calls.
+Declined (`Unfit`): parameters whose address is taken or computed, shared memory of the function, local memory in a
+function that calls itself (a caller may have passed on its address), guarded calls.
 
 PTX ISA 9.0, 7.1 (function declarations), 5.1.6.4 (device function parameters). Safety: EXACT.
 """
@@ -65,7 +66,7 @@ Pieces = Mapping[CallPiece, Register]
 def inline(caller: Function, call: int, callee: Function) -> Function:
     """``caller`` with the code of ``callee`` in place of the call at statement ``call``. Raises Unfit.
 
-    Registers and labels of both must be unique in each (`cccopt.ptx.scopes`).
+    The names of registers and labels must be unique within each function (`cccopt.ptx.scopes`).
     """
     return _Inlining(caller, call, callee).function()
 
@@ -122,7 +123,7 @@ class _Inlining:
         return replace(self.caller, body=body)
 
     def _registers(self) -> dict[str, Register]:
-        """A register of the caller for each of the callee's."""
+        """A register of the caller for each register of the callee."""
         renamed: dict[str, Register] = {}
         for name, type in isa.register_types(self.callee).items():
             if "." in type:
@@ -136,7 +137,7 @@ class _Inlining:
         return register
 
     def _slots(self, variables: Sequence[str], base: str) -> dict[CallPiece, Register]:
-        """A register for each piece of the variables that the callee accesses by ``base``."""
+        """A register for each piece of the variables that the callee accesses with ``base``."""
         found: dict[CallPiece, Register] = {}
         for statement in self.own:
             if isinstance(statement, Instruction) and statement.base == base:
@@ -146,7 +147,7 @@ class _Inlining:
         return found
 
     def _unchanged(self) -> dict[str, CallPiece]:
-        """The callee's registers, by their new names, that hold a parameter and never anything else."""
+        """The callee's registers, by their new names, that only ever hold a parameter."""
         found: dict[str, CallPiece] = {}
         written = Counter(r.name for s in self.own if isinstance(s, Instruction) for r in isa.definitions(s))
         for statement in self.own:
@@ -166,8 +167,8 @@ class _Inlining:
         sent: dict[CallPiece, Register],
         kept: Collection[ParameterAccess] = (),
     ) -> list[Statement]:
-        """A statement of a call sequence, but for the call: stores to ``sent``, but for those that are ``kept``, loads
-        from what the callee gives.
+        """Rewrite a statement of a call sequence other than the call: stores go to ``sent`` unless ``kept``, loads read
+        what the callee returns.
         """
         names = {*sequence.arguments, *sequence.results}
         if isinstance(statement, Variable) and statement.name in names:
@@ -175,7 +176,7 @@ class _Inlining:
         if not isinstance(statement, Instruction):
             return [statement]
         if statement.base == "st" and (stored := accesses(statement, sequence.arguments)):
-            # Nothing reads a slot before the callee's code begins anew: what fits goes there at once.
+            # Nothing reads a slot before the callee's code begins again: what fits goes there at once.
             for access in stored:
                 bits = access.piece.bits
                 sent[access.piece] = self.slots.get(access.piece) or self._register(_holder(bits))
@@ -187,7 +188,7 @@ class _Inlining:
         return [statement]
 
     def _set(self, sent: Pieces) -> list[Statement]:
-        """The callee's parameters as a caller has ``sent`` them."""
+        """Set the callee's parameters to what a caller has ``sent``."""
         require_apart(sent)
         return [
             instruction
@@ -197,7 +198,7 @@ class _Inlining:
         ]
 
     def _inside(self) -> list[Statement]:
-        """The callee's code, from its beginning to where its caller goes on."""
+        """The callee's code, from its beginning to where its caller continues."""
         own = {*self.parameters, *self.returns}
         sequences = {call: sequence_of(self.own, call) for call in self_calls(self.callee)}
         for call in sequences:
@@ -237,7 +238,7 @@ class _Inlining:
         ]
 
     def _own(self, statement: Statement, own: Set[str]) -> list[Statement]:
-        """A statement of the callee on the caller's names, its parameters and results in registers."""
+        """A statement of the callee with the caller's names, and with parameters and results in registers."""
         renamed = self._renamed(statement)
         if not isinstance(renamed, Instruction):
             return [renamed]
@@ -282,20 +283,20 @@ class _Inlining:
     # --- values of all widths ---
 
     def _store(self, target: Register, access: ParameterAccess) -> list[Instruction]:
-        """``target``, the holder of the access' piece, set to what it stores."""
+        """Set ``target``, which holds the piece of the access, to what the access stores."""
         source, bits = access.operand, access.piece.bits
         width = isa.width(self.types[source.name]) if isinstance(source, Register) else max(bits, 16)
         if bits == 8:
             first = op("mov.b16", target, source) if width == 16 else op(f"cvt.u16.u{width}", target, source)
             return [first, op("and.b16", target, target, 255)]
         if width == bits:
-            # A number's spelling may want its type: `mov.f32 %r1, 0f3F800000`.
+            # A number's spelling may require its type: `mov.f32 %r1, 0f3F800000`.
             is_float = isinstance(source, Literal) and access.type in ("f32", "f64")
             return [op(f"mov.{access.type if is_float else f'b{bits}'}", target, source)]
         return [op(f"cvt.u{bits}.u{width}", target, source)]
 
     def _load(self, access: ParameterAccess, pieces: Pieces) -> list[Instruction]:
-        """The register of the access set to what ``pieces`` hold of its bytes; what was never stored is 0."""
+        """Set the register of the access to its bytes in ``pieces``; bytes that were never stored are 0."""
         wanted = access.piece
         if wanted in pieces:
             return self._extended(access, pieces[wanted])
@@ -318,7 +319,7 @@ class _Inlining:
         return [*code, *self._extended(access, holder)]
 
     def _part(self, access: ParameterAccess, piece: CallPiece, holder: Register) -> list[Instruction]:
-        """The register of the access set to some bytes of a larger piece."""
+        """Set the register of the access to some bytes of a larger piece."""
         held = max(piece.bits, 16)
         shifted, narrow = self._register(f"b{held}"), self._register(_holder(access.piece.bits))
         code = [op(f"shr.u{held}", shifted, holder, 8 * (access.piece.offset - piece.offset))]
@@ -326,7 +327,7 @@ class _Inlining:
         return [*code, *self._store(narrow, kept), *self._extended(access, narrow)]
 
     def _extended(self, access: ParameterAccess, holder: Register) -> list[Instruction]:
-        """The register of the access set to what ``holder`` has, extended to its width as the load's type says."""
+        """Set the register of the access to ``holder``, extended to its width according to the type of the load."""
         target, bits = access.operand, access.piece.bits
         if not isinstance(target, Register):
             return []
@@ -338,7 +339,7 @@ class _Inlining:
 
 
 def _holder(bits: int) -> str:
-    """The type of the register that holds a piece; bytes are in the low half of 16 bits."""
+    """The type of the register that holds a piece; a byte is in the low half of 16 bits."""
     if bits not in (8, 16, 32, 64):
         raise Unfit(f"a parameter has a piece of {bits} bits")
     return f"b{max(bits, 16)}"

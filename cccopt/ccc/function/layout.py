@@ -1,15 +1,15 @@
 """The order in which the nodes of a graph are written.
 
-Where a function calls another one, the order is topological, as that of the compiler's own code is, and loops are
-contiguous: ptxas (13.0) gives a callee the uniform registers that are dead in the order of the code, and takes them for
-dead while lanes on the other side of a divergent branch still read them if one side is written after the join of both.
+If a function calls another one, the order is topological, like that of the compiler's own code, and loops are
+contiguous. ptxas (13.0) gives a callee the uniform registers that are dead in the order of the code. If one side of a
+divergent branch is written after the join of both, these include registers that lanes on the other side still read.
 
         A: @%p bra T;                   A: @%p bra T;
            O                               O; bra J;
         J: ...; ret;            not     T: T, with the call
         T: T, with the call; bra J;     J: ...; ret;
 
-Elsewhere a node follows one that falls through to it, so that lanes that pass a marked path need no jump.
+In other functions, a node follows one that falls through to it, so lanes that skip a marked path need no jump.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def layout(entry: str, nodes: Mapping[str, Node]) -> list[str]:
 
 
 def _falling_through(entry: str, nodes: Mapping[str, Node]) -> list[str]:
-    """Each node after one that falls through to it where possible, else in the given order."""
+    """Each node after one that falls through to it if possible, else in the given order."""
     laid_out: dict[str, None] = {}
     for start in (entry, *nodes):
         name: str | None = start
@@ -52,7 +52,7 @@ def _preferred(end: End, laid_out: Collection[str]) -> str | None:
 
 
 def _topological(entry: str, nodes: Mapping[str, Node]) -> list[str]:
-    """Each node after all that lead to it but by back edges, loops in one piece, a branch's sides one after the other.
+    """Each node after its predecessors (back edges aside), loops in one piece, a branch's sides one after the other.
 
     A cycle with several entries is entered in the given order.
     """

@@ -1,4 +1,4 @@
-"""A graph of blocks as a list of statements again: jumps are threaded, blocks laid out, branches written.
+"""Turn a graph of blocks back into a list of statements: thread jumps, lay out blocks, write branches.
 
 A block that does nothing but jump is left out.
 """
@@ -37,7 +37,7 @@ from cccopt.ptx.ir import (
 
 
 def to_body(graph: Graph, names: Names) -> Body:
-    """The statements of the nodes that the entry reaches, fall-throughs where they can be, overhead bracketed."""
+    """The statements of the nodes that the entry reaches, with fall-throughs where possible and overhead bracketed."""
     nodes = _thread_jumps(graph)
     order = layout(graph.entry, nodes)
     writer = _Writer(nodes[name] for name in order)
@@ -48,7 +48,7 @@ def to_body(graph: Graph, names: Names) -> Body:
     for position, name in enumerate(order):
         following = order[position + 1] if position + 1 < len(order) else None
         node = nodes[name]
-        # Debug information may name any label of the program's own.
+        # Debug information may name any of the program's own labels.
         if node.phase or name in referenced or not names.made(name):
             writer.label(name)
         writer.own(node.overhead, node.code)
@@ -82,7 +82,7 @@ class _Writer:
             self.out.append(statement)
 
     def _append_location(self, location: Location) -> None:
-        """Appends a `.loc`; ptxas wants that of the call that it was inlined at somewhere before it."""
+        """Append a `.loc`; ptxas requires the `.loc` of the call that it was inlined at before it."""
         call = location.inlined_at
         if call is not None and call not in self._written:
             self._written.add(call)
@@ -106,7 +106,7 @@ def _write_end(writer: _Writer, node: Node, following: str | None, names: Names)
     match node.end:
         case Jump(target):
             if target != following:
-                # The source had no jump here where blocks fell through: one that layout needs is ours.
+                # If blocks fell through here in the source, a jump that the layout needs is ours.
                 writer.own(node.overhead if node.overhead is not None else 0, [_bra(target, UNIFORM)])
         case Branch(guard, taken, otherwise, opcode):
             if taken == following:
@@ -140,7 +140,7 @@ def _does_nothing(node: Node) -> bool:
 
 
 def _thread_jumps(graph: Graph) -> Mapping[str, Node]:
-    """The nodes with jumps to empty nodes led on to where those lead; branches that cannot branch made jumps."""
+    """The nodes with jumps to empty nodes redirected to where those lead, and branches with one target made jumps."""
 
     def final(name: str) -> str:
         seen = {name}

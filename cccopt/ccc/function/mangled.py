@@ -8,8 +8,8 @@ _NUMBER = re.compile(r"\d+")
 
 
 def is_named(symbol: str, name: str) -> bool:
-    """Whether ``name``, as a user writes it, names the function ``symbol``: by its whole source name, or the last parts
-    of it. A member of a template has no name here.
+    """Whether ``name``, as a user writes it, is the source name of the function ``symbol``, or the last parts of it.
+    A member of a template has no name here.
     """
     parts = _parts(symbol)
     wanted = name.removeprefix("::").split("::")
@@ -17,7 +17,7 @@ def is_named(symbol: str, name: str) -> bool:
 
 
 def _parts(symbol: str) -> list[str]:
-    """The parts of a function's name; of a C function its symbol."""
+    """The parts of a function's name; for a C function, its symbol."""
     if not symbol.startswith("_Z"):
         return [symbol]
     nested = symbol.startswith("_ZN")
@@ -26,5 +26,5 @@ def _parts(symbol: str) -> list[str]:
     while (number := _NUMBER.match(symbol, at)) is not None:
         at = number.end() + int(number[0])
         found.append(symbol[number.end() : at])
-    # What follows a nested name is its end; template arguments may belong to a class.
+    # A nested name must end here: template arguments may belong to a class.
     return found if not nested or symbol[at : at + 1] == "E" else []

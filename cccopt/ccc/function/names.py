@@ -1,4 +1,4 @@
-"""Fresh labels and registers of one function: the output is a function of the input alone."""
+"""Fresh labels and registers for one function: the output depends only on the input."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Names:
         self._registers: dict[str, int] = {}
 
     def label(self, what: str) -> str:
-        """A fresh label that says ``what`` the code that follows it does: ``$ccc_take``, ``$ccc_take_2``."""
+        """A fresh label; ``what`` says what the code after it does: ``$ccc_take``, ``$ccc_take_2``."""
         while True:
             number = self._labels[what] = self._labels.get(what, 0) + 1
             label = f"${self._prefix}_{what}" + (f"_{number}" if number > 1 else "")
-            # The second `take` and the first `take_2` would have one name.
+            # The second `take` and the first `take_2` would have the same name.
             if label not in self._made:
                 self._made.add(label)
                 return label
 
     def made(self, label: str) -> bool:
-        """Whether the label comes from here."""
+        """Whether the label was made here."""
         return label.startswith(f"${self._prefix}_")
 
     def register(self, type: str) -> Register:

@@ -1,6 +1,6 @@
-"""What messages say of statements: the CUDA line that each comes from, where ``.loc`` tells it, and its variables.
+"""What messages say about statements: the CUDA line that each comes from, if ``.loc`` gives it, and its variables.
 
-Names do not survive into PTX. A line shows one where it assigns to it: `r = f(v);`, `float r = v;`, `sum += x;`.
+Names do not survive into PTX. A line shows a name if it assigns to it: `r = f(v);`, `float r = v;`, `sum += x;`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STEP = re.compile(r"(?:\+\+|--)\s*([A-Za-z_]\w*)\s*$|^\s*([A-Za-z_]\w*)\s*(?:\+
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _JUMP = re.compile(r"\b(break|return|goto|continue)\b")
 _REACH = 8
-"""Lines after a branch in which the jump that it makes is looked for."""
+"""The number of lines, from that of a branch onwards, in which its jump is looked for."""
 _DOES = {
     Memory.LOAD: "reads memory",
     Memory.STORE: "writes memory",
@@ -38,8 +38,8 @@ _DOES = {
 
 @dataclass(frozen=True)
 class Origins:
-    """The CUDA lines of one function's statements, which go by index; ``files`` are the names by which messages know
-    files.
+    """The CUDA lines of one function's statements, which are given by index; ``files`` are the file names that messages
+    use.
     """
 
     module: Module
@@ -48,17 +48,17 @@ class Origins:
 
     @cached_property
     def known(self) -> bool:
-        """Whether there are lines at all."""
+        """Whether any statement has a line."""
         return any(line is not None for line in self._lines)
 
     def place(self, index: int) -> Place | None:
-        """The CUDA line of a statement, with its text where the file is still there."""
+        """The CUDA line of a statement, with its text if the file still exists."""
         line = self._lines[index]
         return None if line is None else self._at(line.file, line.line, max(line.column, 1))
 
     def own_place(self, index: int) -> Place | None:
-        """The innermost CUDA line of a statement that is in one of ``files``: of an atomic the line that calls it, and
-        not that of the toolkit; the innermost one at all where there is none.
+        """The innermost CUDA line of a statement that is in one of ``files``, or else simply the innermost: for an
+        atomic, the line that calls it, not that of the toolkit.
         """
         files = {os.path.abspath(name) for name in self.files}
         found = next((line for line in self._chains[index] if line.file in files), None)
@@ -77,13 +77,13 @@ class Origins:
         return shortened(written) if written else print_statement(self._statement(index)).strip()
 
     def access(self, index: int, code: str) -> str:
-        """An access of ``code`` to memory in words: what it does there, and its line or else its PTX."""
+        """A memory access of ``code`` in words: what it does, and its line or else its PTX."""
         statement = self._statement(index)
         memory = isa.facts(statement).memory if isinstance(statement, Instruction) else Memory.NONE
         return f"{code} {_DOES.get(memory, 'accesses memory')} in `{self.text(index)}`"
 
     def notes(self, label: str, index: int) -> tuple[Note, ...]:
-        """A note at the CUDA line of a statement, where that is known."""
+        """A note at the CUDA line of a statement, if that is known."""
         place = self.place(index)
         if place is None:
             return ()
@@ -94,18 +94,18 @@ class Origins:
         return frozenset(name for part in self._parts(index) for name in _assigned(part))
 
     def named(self, index: int) -> frozenset[str]:
-        """The names that are in the line of a statement."""
+        """The names in the line of a statement."""
         return frozenset(name for part in self._parts(index) for name in _WORD.findall(part))
 
     def jump(self, index: int) -> tuple[Note, ...]:
-        """The `break`, `return`, `goto` or `continue` by which the branch at a statement leaves its path."""
+        """The `break`, `return`, `goto` or `continue` with which the branch at a statement leaves its path."""
         place = self.place(index)
         if place is None:
             return ()
         return self.jump_from(place) or (("control leaves the path here", place),)
 
     def jump_from(self, start: Place) -> tuple[Note, ...]:
-        """The first jump in the lines from a place on, up to the next closing brace."""
+        """The first jump in the lines from a place onwards, up to the next closing brace."""
         for number in range(start.position.line, start.position.line + _REACH):
             place = self._at(start.file, number, 1)
             code = _COMMENT.sub(lambda found: " " * len(found[0]), place.line_text)
@@ -123,7 +123,7 @@ class Origins:
         return (self.function.body or ())[index]
 
     def _parts(self, index: int) -> list[str]:
-        """The statements that are in the line of a statement."""
+        """The source statements in the line of a statement."""
         place = self.place(index)
         return [] if place is None else re.split(r"[;{}()]", _COMMENT.sub("", place.line_text))
 

@@ -1,5 +1,6 @@
-"""Functions that access no memory which other code can see or change, in LLVM's terms `readnone`: those of the math
-library that nvcc does not inline, for example. A call of one may change its place among accesses to memory.
+"""Functions that access no memory that other code can see or change (`readnone` in LLVM).
+
+Functions of the math library that nvcc does not inline are examples. A call of one may move past accesses to memory.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from cccopt.ptx.isa import Control, Memory, callee_of
 
 
 def is_readnone(module: Module, name: str) -> bool:
-    """Whether the function, with all that it calls, is one of them."""
+    """Whether the function and all that it calls are such functions."""
     bodies = {f.name: f for f in module.functions() if f.body is not None}
     names = called(module, [name])
     return names <= bodies.keys() and all(_is_readnone(module, bodies[each]) for each in sorted(names))
@@ -44,7 +45,7 @@ def _is_readnone(module: Module, function: Function) -> bool:
 
 
 def _in_its_frame(module: Module, function: Function, accesses: list[int]) -> bool:
-    """Whether accesses to local memory are to variables of the function, and not to what a pointer leads to."""
+    """Whether accesses to local memory go to variables of the function, and not to what a pointer leads to."""
     body = function.body or ()
     memory = MemoryAliasing(module, function, reaching_definitions(cfg.build(body), body))
     return all(root.kind == "variable" for index in accesses for root in memory.roots(index))

@@ -8,10 +8,10 @@ from cccopt.text import SourceText
 
 
 def source_text(file: str) -> SourceText:
-    """The text of ``file``; empty when it is no longer there."""
+    """The text of ``file``; empty if it no longer exists."""
     path = Path(file)
     try:
-        # A device, say, might never end.
+        # A device file, for example, might never end.
         text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     except OSError:
         text = ""

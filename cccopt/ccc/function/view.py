@@ -1,4 +1,4 @@
-"""One function with all that is known of it: analyses computed on demand over one unchanging body."""
+"""One function with all that is known about it: analyses computed on demand over one unchanging body."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from cccopt.ptx.isa import Control, callee_of
 
 @dataclass(frozen=True)
 class View:
-    """A function whose blocks begin at labels and end at markers; blocks go by their label's name."""
+    """A function whose blocks begin at labels, which identify them, and end at markers."""
 
     module: Module
     function: Function
@@ -70,7 +70,7 @@ class View:
 
     @cached_property
     def post_dominators(self) -> Dominance:
-        """Of all blocks: one that cannot leave the function counts as a way out of it."""
+        """The post-dominators of all blocks: one that cannot leave the function counts as an exit."""
         return total_post_dominators(self.cfg)
 
     @cached_property
@@ -79,7 +79,7 @@ class View:
 
     @cached_property
     def lane_strides(self) -> LaneStrides:
-        """How far apart lanes beside one another access memory."""
+        """How far apart neighboring lanes access memory."""
         return LaneStrides(self.reaching, self.uniformity, self.dominators, self.loops)
 
     @cached_property
@@ -89,7 +89,7 @@ class View:
 
     @cached_property
     def irreducible(self) -> tuple[tuple[int, int], ...]:
-        """The edges between blocks that close a cycle of several entries."""
+        """The edges between blocks that close a cycle with several entries."""
         return irreducible_edges(self.cfg)
 
     def innermost(self, block: int) -> Loop | None:
@@ -124,13 +124,13 @@ class View:
 
     @property
     def _pure(self) -> frozenset[str]:
-        """The functions that are called here and of which a pragma says that they only read."""
+        """The functions called here that only read, according to a pragma."""
         called = callees(self.function)
         return frozenset(name for name in called if any(vouches(a, name) for a in self.annotations.values()))
 
     @property
     def _restricted(self) -> frozenset[str]:
-        """The parameters of a kernel of which the source says that no other pointer leads where they do."""
+        """The ``__restrict__`` parameters of a kernel: no other pointer leads where they do."""
         if self.function.kind != "entry":
             return frozenset()
         places = {place for annotation in self.annotations.values() for place in annotation.restricted}
@@ -147,7 +147,7 @@ class View:
 
     @cached_property
     def readers(self) -> Mapping[tuple[int, str], Sequence[int]]:
-        """The statements, in file order, that may read what a definition (`ENTRY` among them) leaves in a register."""
+        """The statements, in file order, that may read what a definition (also `ENTRY`) leaves in a register."""
         found: dict[tuple[int, str], list[int]] = {}
         for index, statement in enumerate(self.body):
             for name in effects.needs(statement):
@@ -161,7 +161,7 @@ class View:
 
     @cached_property
     def scoped(self) -> frozenset[str]:
-        """The registers that scopes inside the function declare: they are not known outside of these."""
+        """The registers declared in scopes inside the function: they are not visible outside of these scopes."""
         depth, outer = 0, list[Statement]()
         for statement in self.body:
             depth += isinstance(statement, Open) - isinstance(statement, Close)
@@ -190,20 +190,20 @@ class View:
 
     @cached_property
     def traps(self) -> frozenset[str]:
-        """The nodes from which a `trap` is surely reached: a lane that comes there ends the whole launch."""
+        """The nodes from which a `trap` is surely reached: a lane that gets there ends the whole launch."""
         nodes = self.graph.nodes
         cyclic = self.names_of({block for loop in self.loops for block in loop.blocks})
         others = [name for name in nodes if name in cyclic or _leaves(nodes[name])]
         return frozenset(nodes.keys() - leading(nodes, others))
 
     def with_traps(self, nodes: frozenset[str]) -> frozenset[str]:
-        """``nodes`` and those in which a lane that is there may trap."""
+        """``nodes`` and the nodes of `traps` that lanes may reach from them."""
         graph = self.graph.nodes
         found = {target for name in nodes for target in targets(graph[name].end)} & self.traps
         return nodes | frozenset(reachable(graph, found))
 
     def with_own_traps(self, nodes: frozenset[str], entry: int) -> frozenset[str]:
-        """The same without what is also reached past the block ``entry``."""
+        """Like `with_traps`, without traps that can be reached without passing the block ``entry``."""
         found = self.with_traps(nodes) - nodes
         return nodes | {
             name
@@ -212,7 +212,7 @@ class View:
         }
 
     def with_callees(self, instruction: Instruction) -> Sequence[Instruction]:
-        """The instruction and all that it may run by calling."""
+        """The instruction and all instructions that it may run by a call."""
         callee = callee_of(instruction) if isa.facts(instruction).control is Control.CALL else None
         if callee is None:
             return (instruction,)
@@ -222,7 +222,7 @@ class View:
 
     @cached_property
     def _called_code(self) -> dict[str, Sequence[Instruction]]:
-        """Answers for `with_callees`: many calls are of few functions."""
+        """A cache for `with_callees`: many calls go to few functions."""
         return {}
 
     def name(self, block: int) -> str:
@@ -237,7 +237,7 @@ class View:
         return frozenset(self.name(block) for block in blocks)
 
     def blocks_of(self, names: Iterable[str]) -> frozenset[int]:
-        """The blocks that ``names`` label; names of nodes that are no blocks (a guarded return) are left out."""
+        """The blocks that ``names`` label; names of nodes that are not blocks (a guarded return) are left out."""
         if isinstance(names, frozenset) and names in self._blocks_of:
             return self._blocks_of[names]
         blocks = frozenset(self.block_of_name[name] for name in names if name in self.block_of_name)
@@ -247,11 +247,11 @@ class View:
 
     @cached_property
     def _blocks_of(self) -> dict[frozenset[str], frozenset[int]]:
-        """Answers of `blocks_of`: the nodes of a path are asked for again and again."""
+        """A cache for `blocks_of`: the nodes of a path are looked up again and again."""
         return {}
 
     def ends(self, names: frozenset[str]) -> tuple[int, ...]:
-        """Those of the named blocks from which control may go on outside of them."""
+        """The named blocks from which control may go to a block that is not named."""
         if names not in self._ends:
             blocks, successors = self.blocks_of(names), self.cfg.successors
             self._ends[names] = tuple(b for b in sorted(blocks) if not blocks.issuperset(successors[b]))
@@ -275,7 +275,7 @@ class View:
 
     @cached_property
     def _instructions(self) -> dict[frozenset[str], list[tuple[int, Instruction]]]:
-        """What was asked for: rules ask for the same blocks path by path."""
+        """A cache for `instructions`: rules look at the same blocks for each path."""
         return {}
 
     def markers(self, event: str, region: int) -> list[int]:
@@ -305,6 +305,6 @@ def view_of(module: Module, function: Function) -> View:
 
 
 def _leaves(node: Node) -> bool:
-    """Whether a lane leaves the function here, not by a trap."""
+    """Whether a lane leaves the function here other than by a trap."""
     end = node.end
     return isinstance(end, Leave) and (end.instruction is None or end.instruction.base != "trap")

@@ -14,7 +14,7 @@ _INTEGERS = ("u32", "s32", "b32", "u64", "s64", "b64")
 def commutes_as(view: View, index: int) -> str:
     """The operator and type of an integer atomic whose result nothing reads: ``+.u32``; "" for others.
 
-    In whatever order such ones of one operator are done, they leave the same values.
+    Such atomics of one operator and type leave the same values in any order.
     """
     statement = view.body[index]
     assert isinstance(statement, Instruction)

@@ -1,9 +1,9 @@
-"""One marked loop in the carried form: its facts, and the rules that it must keep (`cccopt.ccc.legality.carrying`).
+"""One marked loop in the carried form: its facts, and the rules that it must obey (`cccopt.ccc.legality.carrying`).
 
-Order inside an iteration is kept, so no rule asks for it. What is left: iterations of one thread must not share memory
-(`cccopt.ccc.legality.thread_memory`), local memory that lives across a point waits with the token
-(`cccopt.ccc.legality.local_context`), no code that tokens run may depend on
-its lane or on the lanes beside it, and no lane may wait for what a token does that waits itself.
+Order inside an iteration is preserved, so no rule checks it. The other rules remain: iterations of one thread must not
+share memory (`cccopt.ccc.legality.thread_memory`). Local memory that is live across a point waits with the token
+(`cccopt.ccc.legality.local_context`). No code that tokens run may depend on its lane or on neighboring lanes, and no
+lane may wait for something done by a token that is itself waiting.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CarriedRegion(RegionAnalysis):
 
     @cached_property
     def carrying(self) -> Carrying:
-        """What waits at the points, and what runs from there."""
+        """What waits at the points, and what runs from there on."""
         return Carrying(self.view, self.region, self.reductions)
 
     @cached_property
@@ -48,12 +48,12 @@ class CarriedRegion(RegionAnalysis):
 
     @cached_property
     def exclusive(self) -> tuple[tuple[Path, ...], ...]:
-        """Each point has a stack of its own."""
+        """No paths are exclusive: each point has its own stack."""
         return ()
 
 
 def carried_region(analysis: RegionAnalysis) -> CarriedRegion:
-    """The region of ``analysis`` in the carried form. Raises Refusal where a path begins with the iteration."""
+    """The region of ``analysis`` in the carried form. Raises Refusal if a path begins where the iteration does."""
     view, region = analysis.view, analysis.region
     for point in region.points:
         if point.begin == region.header:

@@ -1,4 +1,4 @@
-"""Which loop hands a register on from one iteration to the next, as a statement reads it."""
+"""Which loop, if any, carries a register that a statement reads from one iteration to the next."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from cccopt.ptx.ir import Instruction, Marker, SpecialRegister
 
 @dataclass(frozen=True)
 class CarriedRegisters:
-    """The registers that the loops of one function hand on. Statements go by index."""
+    """The registers that the loops of one function carry. Statements are given by index."""
 
     view: View
 
     def carrying(self, use: int, name: str, definitions: frozenset[int]) -> Loop | None:
-        """The innermost loop at whose header the register holds what ``use`` reads, if the loop writes it."""
+        """The innermost loop at whose header the register holds what ``use`` reads, if that loop writes it."""
         for loop in self.around(use):
             begin = self.view.cfg.blocks[loop.header].start
             inside = [d for d in definitions if d != ENTRY and self.view.cfg.block_of(d) in loop.blocks]
@@ -30,7 +30,7 @@ class CarriedRegisters:
         return None
 
     def _comes_first(self, definition: int, use: int, loop: Loop) -> bool:
-        """Whether control may come from a definition to a use in one iteration."""
+        """Whether control may reach a use from a definition within one iteration."""
         a, b = self.view.cfg.block_of(definition), self.view.cfg.block_of(use)
         if a == b and definition < use:
             return True
@@ -45,7 +45,7 @@ class CarriedRegisters:
         return b in seen
 
     def block_index(self, loop: Loop, name: str) -> str:
-        """The axis of which a register holds the block index in a loop over blocks."""
+        """The axis whose block index a register holds in a loop over blocks; empty if there is none."""
         if loop.header not in self._over_blocks:
             return ""
         begin = self.view.cfg.blocks[loop.header].start
@@ -67,7 +67,7 @@ class CarriedRegisters:
         return frozenset(loop.header for a in marked for loop in loops_of(self.view, a))
 
     def reads_block_index(self, name: str) -> bool:
-        """Whether the program, in a loop over blocks, reads the block index along an axis."""
+        """Whether the program itself, not code of a pass, reads the block index ``name`` in a loop over blocks."""
         names = {
             register
             for loop in self.view.loops
@@ -96,7 +96,7 @@ class CarriedRegisters:
 
     @cached_property
     def _inside(self) -> dict[Loop, frozenset[int]]:
-        """The statements of the loops that were asked for."""
+        """The statements of the loops queried so far."""
         return {}
 
     def innermost_of(self, definitions: frozenset[int]) -> Loop | None:

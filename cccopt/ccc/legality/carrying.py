@@ -1,8 +1,9 @@
-"""The carried form: a task is the rest of its iteration, and the lane that made it goes on with its next one.
+"""The carried form: a task is the rest of its iteration, and the lane that made it continues with its next one.
 
-A *token* (one iteration) that comes to a point (`cccopt.ccc.regions.points`) waits there with all that the rest of the
-iteration reads. Whoever resumes it runs that rest, to the next point or to the end, so that nothing inside an iteration
-changes order. The lane itself must know where its next iteration begins, and whether there is one, without the rest:
+A *token* (one iteration) that reaches a point (`cccopt.ccc.regions.points`) waits there with all that the rest of the
+iteration reads. The lane that resumes it runs that rest, to the next point or to the end, so nothing inside an
+iteration changes order. The lane that made it must know where its own next iteration begins, and whether there is one,
+without running the rest:
 
         for (i = tid; i < n; i += stride) {
           x = a[i];
@@ -13,8 +14,8 @@ changes order. The lane itself must know where its next iteration begins, and wh
         }                               `i += stride; i < n` runs in the lane: the point's *advance*
 
 The advance is the backward slice, by data and control, of what the loop's header and the code after the loop read. It
-may hold nothing but pure code and loads of what nobody writes: it then depends, by data, control or memory, on nothing
-that the task computes. The task leaves out what only the advance needs.
+may contain only pure code and loads of what nothing writes, so it does not depend, by data, control or memory, on
+anything that the task computes. The task leaves out what only the advance needs.
 
 Weiser, "Program slicing", ICSE 1981; Giegerich, "A formal framework for the derivation of machine-specific optimizers",
 TOPLAS 5(3), 1983 (strongly live variables).
@@ -43,17 +44,17 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction
 
 DEAR = 64.0
-"""Issue slots of an advance, as far as the token computes the same, from which on the form is refused."""
+"""The form is refused if the advance and the token both compute more than this many issue slots."""
 
 _Live = Mapping[str, frozenset[str]]
-"""The registers that are live where a node begins, by name."""
+"""The registers that are live at the beginning of each node, by the node's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """What a lane runs in place of the rest of its iteration, on its own registers: of ``nodes``, entered at the point,
-    the statements ``kept``. Control goes from a node in ``jumps``, whose branch decides nothing, straight to another
-    one, or out of the nodes.
+    """What a lane runs in place of the rest of its iteration, on its own registers: the statements ``kept`` of
+    ``nodes``, entered at the point. The branch of a node in ``jumps`` decides nothing: control goes straight to the
+    given target, in or out of the nodes.
     """
 
     nodes: frozenset[str]
@@ -63,8 +64,8 @@ class Advance:
 
 @dataclass(frozen=True)
 class Carrying:
-    """The tokens of one marked loop: what waits at each of its points, and what runs from there. Statements go by
-    index, nodes by name.
+    """The tokens of one marked loop: what waits at each of its points, and what runs from there on. Statements are
+    given by index, nodes by name.
     """
 
     view: View
@@ -72,7 +73,7 @@ class Carrying:
     allowed: Reductions
 
     def rest(self, point: Point) -> frozenset[str]:
-        """The nodes that an iteration may still come to from ``point``."""
+        """The nodes that an iteration may still reach from ``point``."""
         return self._rests[point.begin]
 
     def segment(self, point: Point) -> frozenset[str]:
@@ -82,7 +83,7 @@ class Carrying:
         return frozenset({point.begin, *reachable(between, self._targets(point.begin))})
 
     def comes_back(self, point: Point) -> bool:
-        """Whether an iteration may come to ``point`` more than once."""
+        """Whether an iteration may reach ``point`` more than once."""
         after = reachable(self._body, targets(self.view.graph.nodes[point.begin].end))
         return point.begin in after
 
@@ -91,7 +92,7 @@ class Carrying:
         return sum(p.begin in self.rest(point) and point.begin in self.rest(p) for p in self.region.points)
 
     def rest_code(self, point: Point) -> list[int]:
-        """The statements that tokens run from ``point`` on."""
+        """The statements that tokens run from ``point`` onwards."""
         return [index for index in self.view.statements(self.rest(point)) if index in self.code]
 
     @cached_property
@@ -100,12 +101,12 @@ class Carrying:
         return self._token[0]
 
     def needs(self, point: Point) -> frozenset[str]:
-        """The registers that the rest of the iteration reads from ``point`` on."""
+        """The registers that the rest of the iteration reads from ``point`` onwards."""
         return self._token[1][point.begin]
 
     @cached_property
     def reductions(self) -> tuple[Reduction, ...]:
-        """The accumulators that tokens update: each in one register, of which nothing keeps an older value."""
+        """The accumulators that tokens update: each is in one register, and nothing keeps an older value of it."""
         view = self.view
         inside = set(view.statements(frozenset().union(*self._rests.values())))
         blocks = {view.block_of_name[point.begin] for point in self.region.points}
@@ -123,14 +124,14 @@ class Carrying:
         return tuple(found)
 
     def advance(self, point: Point) -> Advance:
-        """What the lane runs for itself. Raises Refusal where it would need what the rest of the iteration does."""
+        """What the lane runs itself. Raises Refusal if that needs results of the rest of the iteration."""
         if point.begin not in self._advances:
             self._advances[point.begin] = self._advance(point)
         return self._advances[point.begin]
 
     @cached_property
     def _advances(self) -> dict[str, Advance]:
-        """What has been found: the check of the region, its price and its plan ask for it."""
+        """The advances found so far: the region's check, cost and plan all need them."""
         return {}
 
     def _advance(self, point: Point) -> Advance:
@@ -138,7 +139,7 @@ class Carrying:
         self._check_exits(point, nodes)
         outcomes = sorted({t for name in nodes for t in self._targets(name) if t not in nodes})
         dependent, after = self._control(nodes, outcomes)
-        # Where control can only go to one place, nothing decides on it.
+        # If control can only go to one place, no branch decides.
         deciding = {b for o in outcomes for b in dependent[o]} if len(outcomes) > 1 else set[str]()
         kept, relevant = self._sliced(nodes, deciding, dependent, self._needed_outside)
         for index in sorted(kept):
@@ -147,14 +148,14 @@ class Carrying:
             if not _pure(self.view, statement):
                 raise self._dependent(point, index)
         self._check_cost(point, nodes, kept | {self._last(name) for name in relevant})
-        # A lane that would trap leaves that to its task.
+        # A lane that would trap leaves the trap to its task.
         several = {name for name in nodes if len(targets(self.view.graph.nodes[name].end)) > 1}
         jumps = {name: after[name] for name in several - relevant}
         return Advance(nodes, kept, jumps)
 
     @cached_property
     def deciding(self) -> frozenset[int]:
-        """The statements of the loop on which it depends, by data and control, when a lane leaves it."""
+        """The statements of the loop that decide, by data and control, when a lane leaves it."""
         nodes = self.region.nodes
         outcomes = sorted({t for name in nodes for t in self._targets(name) if t not in nodes})
         dependent, _ = self._control(nodes, outcomes)
@@ -182,8 +183,8 @@ class Carrying:
         return self._strongly_live(nodes, roots, lambda _: updated)
 
     def _needed_outside(self, target: str) -> frozenset[str]:
-        """The registers that a lane must have where it leaves its iteration for ``target``, its own parts of reductions
-        aside: it keeps those.
+        """The registers that a lane needs when it leaves its iteration for ``target``, except its own parts of
+        reductions, which it keeps.
         """
         view = self.view
         if target not in view.block_of_name:
@@ -214,8 +215,8 @@ class Carrying:
     def _strongly_live(
         self, nodes: frozenset[str], roots: Collection[int], outside: Callable[[str], frozenset[str]]
     ) -> tuple[frozenset[int], _Live]:
-        """The statements of ``nodes`` on which ``roots``, or what ``outside(target)`` says is read there, depend by
-        data; and what is live where nodes begin.
+        """The statements of ``nodes`` on which ``roots`` and the registers ``outside(target)`` of each target outside
+        depend by data, and the registers that are live where nodes begin.
         """
         view = self.view
         names = sorted(nodes)
@@ -261,7 +262,7 @@ class Carrying:
 
     @cached_property
     def _body(self) -> Mapping[str, Node]:
-        """The nodes of the loop, without its header: an iteration ends there."""
+        """The nodes of the loop without its header, where an iteration ends."""
         nodes = self.view.graph.nodes
         return {name: nodes[name] for name in self.region.nodes if name != self.region.header}
 
@@ -270,11 +271,11 @@ class Carrying:
         return {p.begin: frozenset(reachable(self._body, [p.begin])) for p in self.region.points}
 
     def _targets(self, name: str) -> tuple[str, ...]:
-        """Where control may go from a node, lanes that trap aside."""
+        """Where control may go from a node, except to a trap."""
         return tuple(t for t in targets(self.view.graph.nodes[name].end) if t not in self.view.traps)
 
     def _ways(self, name: str, nodes: Collection[str]) -> tuple[str, ...]:
-        """Where control may go from a node, lanes aside that trap outside ``nodes``."""
+        """Where control may go from a node, except to a trap outside ``nodes``."""
         return tuple(
             t for t in targets(self.view.graph.nodes[name].end) if t in nodes or t not in self.view.traps
         )
@@ -286,7 +287,7 @@ class Carrying:
     def _control(
         self, nodes: frozenset[str], outcomes: Collection[str]
     ) -> tuple[Mapping[str, frozenset[str]], Mapping[str, str]]:
-        """For each of ``nodes`` and ``outcomes`` the nodes whose branches decide whether control comes to it, and the
+        """For each of ``nodes`` and ``outcomes``, the nodes whose branches decide whether control reaches it; and the
         immediate post-dominator of each node.
         """
         names = [*sorted(nodes), *outcomes]
@@ -300,7 +301,7 @@ class Carrying:
             for target in found:
                 backwards[target].append(source)
         able = immediate_dominators(backwards, EXIT).immediate
-        # A node that never leaves counts as if it could.
+        # A node from which control never leaves is treated as if it could.
         for place in number.values():
             if place not in able:
                 backwards[EXIT].append(place)
@@ -320,7 +321,7 @@ class Carrying:
 
     @staticmethod
     def _closed(chosen: Collection[str], dependent: Mapping[str, frozenset[str]]) -> set[str]:
-        """``chosen`` branches with those that decide whether control comes to them."""
+        """The branches ``chosen``, and those that decide whether control reaches them."""
         found: set[str] = set()
         work = list(chosen)
         while work:
@@ -331,7 +332,7 @@ class Carrying:
         return found
 
     def _marked(self, point: Point) -> frozenset[int]:
-        """The statements of the marked code: of the loop, or those that only the point leads to."""
+        """The statements of the marked code: those of the inner loop, or those that only the point leads to."""
         view = self.view
         begin = view.block_of_name[point.begin]
         loop = view.innermost(begin) if point.annotation.variable else None
@@ -352,7 +353,7 @@ class Carrying:
                     raise refuse(refusal.OTHER_EXIT, point.annotation.place, notes=notes)
 
     def _check_cost(self, point: Point, nodes: frozenset[str], kept: frozenset[int]) -> None:
-        """What the lane and the token both compute must be cheap: it is done twice, and by lanes that diverge."""
+        """What the lane and the token both compute must be cheap: it runs twice, and in divergent lanes."""
         view = self.view
         twice = kept & self.code
         inner = [loop for loop in view.loops if view.names_of(loop.blocks) <= nodes]
@@ -379,5 +380,5 @@ class Carrying:
 
 
 def _pure(view: View, statement: Instruction) -> bool:
-    """Whether running it, or not, changes nothing but the registers that it writes."""
+    """Whether running a statement, or omitting it, changes only the registers that it writes."""
     return isa.facts(statement).pure or repeatable(view, statement)

@@ -1,5 +1,5 @@
-"""Accesses that surely meet in another iteration: where each iteration comes to both, and their addresses differ by a
-number that iterations or threads beside one another make up.
+"""Accesses that surely meet in different iterations: both run in several of them, and the distance between their
+addresses is a whole number of steps from one iteration or thread to the next.
 
         sum[0] += x[i];         the place is the same in all iterations
         a[i + 1] = a[i];        the place of thread t's load is that of thread t - 1's store
@@ -29,8 +29,8 @@ _LANES = 32
 
 @dataclass(frozen=True)
 class Conflicts:
-    """The conflicts of one loop's iterations. ``same`` tells two iterations of one thread apart, ``cross`` those of
-    two; of threads of a grid there is no ``same``.
+    """The conflicts between one loop's iterations. ``same`` distinguishes iterations of one thread, ``cross`` those of
+    two threads; for the threads of a grid, ``same`` is None.
     """
 
     view: View
@@ -40,7 +40,7 @@ class Conflicts:
     cross: Digits | None
 
     def why(self, a: Access, b: Access) -> str:
-        """How ``a``, which writes, surely meets ``b`` in another iteration; empty where that is not sure."""
+        """How ``a``, which writes, surely meets ``b`` in another iteration; empty if that is not certain."""
         if a.update and b.update:
             return ""
         first, second = (self.values.of_address(x.index).number for x in (a, b))
@@ -61,7 +61,7 @@ class Conflicts:
     def _steps(
         self, a: Polynomial, b: Polynomial, how: Digits, x: Access, y: Access, most: int
     ) -> int | None:
-        """By how much a digit differs where both come to the same bytes; 0 where no digit matters."""
+        """By how much a digit differs when both access the same bytes; 0 if no digit matters, None if unknown."""
         first, second = a.parts(how.moving), b.parts(how.moving)
         if first is None or second is None:
             return None
@@ -86,7 +86,7 @@ class Conflicts:
         return None
 
     def _stepping(self, factors: Mapping[int, Polynomial]) -> int | None:
-        """The digit in which iterations beside one another differ: the iteration itself, or the thread along x."""
+        """The digit in which neighboring iterations differ: the iteration number, or the thread index along x."""
         atoms = self.values.symbols.atoms
         numbers = [d for d in factors if factors[d].number]
         keys = {atoms[d].key: d for d in numbers}
@@ -94,14 +94,14 @@ class Conflicts:
         return keys.get(own, keys.get(("special", "%tid.x")))
 
     def _matters(self, a: Access, b: Access, how: Digits) -> bool:
-        """Whether it shows which of two iterations comes last where both use one place."""
+        """Whether it matters which of two iterations comes last when both access one location."""
         if Memory.ATOMIC in (a.memory, b.memory):
-            # An atomic whose result is read is met by others of its kind alone.
+            # An atomic conflicts with a plain access, but not with another atomic.
             return Memory.ATOMIC not in (a.memory if b.memory is Memory.ATOMIC else b.memory,)
         return any(self._varies(x, how) for x in (a, b) if x.memory is Memory.STORE)
 
     def _varies(self, store: Access, how: Digits) -> bool:
-        """Whether what is stored differs between iterations, as far as code tells."""
+        """Whether the stored value differs between iterations, as far as the code shows."""
         s = self.view.body[store.index]
         assert isinstance(s, Instruction)
         stored = [o for o in s.operands if not isinstance(o, Address)]
@@ -113,8 +113,8 @@ class Conflicts:
         )
 
     def _always(self, index: int, how: Digits) -> bool:
-        """Whether several iterations surely come to a statement: what decides is the same in all of them, or compares a
-        digit with a bound that is no constant.
+        """Whether several iterations surely reach a statement: the deciding condition is the same in all of them, or
+        compares a digit with a bound that is not a constant.
         """
         s = self.view.body[index]
         assert isinstance(s, Instruction)

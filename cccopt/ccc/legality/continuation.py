@@ -1,7 +1,8 @@
-"""The straight code after a path that may run with the path's tasks: the *continuation* that such code sinks into.
+"""The straight-line code after a path that may run with the path's tasks: the path's *continuation*.
 
-What reads a value of the path must move along, with the pure code that it needs besides; nothing else may read what
-moves. A branch may be part of it if all that it leads past moves along (`cccopt.ccc.regions.hammocks`).
+Code that reads a value of the path must move into the tasks, together with the pure code that it also needs; nothing
+else may read what such code computes. A branch may be part of the continuation if all the code that it skips moves too
+(`cccopt.ccc.regions.hammocks`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _Definition = tuple[int, str]
 
 @dataclass(frozen=True)
 class Continuation:
-    """What follows one path in its iteration, within the nodes ``around`` it. Statements go by index."""
+    """What follows one path in its iteration, within the nodes ``around`` it. Statements are given by index."""
 
     view: View
     region: Region
@@ -43,7 +44,7 @@ class Continuation:
     def readers(self, outs: Collection[str]) -> tuple[frozenset[int], set[_Definition]]:
         """The statements that depend on the registers ``outs`` of the path, and the definitions that they depend on.
 
-        Raises Refusal where one of them cannot move.
+        Raises Refusal if one of the statements cannot move.
         """
         view = self.view
         tainted = {(d, name) for name in outs for d in self._own_definitions(name)}
@@ -66,8 +67,10 @@ class Continuation:
         return frozenset(readers), tainted
 
     def helpers(self, readers: Collection[int], tainted: Collection[_Definition]) -> frozenset[int]:
-        """The pure statements of the continuation that ``readers`` need besides. Raises Refusal."""
-        # A task has whatever its path writes, also what the lane computes again for itself.
+        """The pure statements of the continuation that ``readers`` also need. Raises Refusal if they need anything
+        else.
+        """
+        # A task has everything that its path writes, including what the lane recomputes for itself.
         outs = live_outs(self.view, self.path)
         own = {*tainted, *((d, name) for name in outs for d in self._own_definitions(name))}
         straight = [index for index in self.statements if index not in self.hammock_of]
@@ -81,13 +84,13 @@ class Continuation:
     def operands(
         self, index: int, own: Collection[_Definition], straight: Collection[int], reductions: Reductions
     ) -> set[int]:
-        """The pure statements among ``straight`` that a moved statement needs, where the definitions ``own`` are those
-        of its task. Raises Refusal where it needs anything else that is made after the path.
+        """The pure statements among ``straight`` that a moved statement needs, given that its task has the definitions
+        ``own``. Raises Refusal if it needs anything else that is computed after the path.
         """
         view = self.view
         begin = view.cfg.blocks[view.block_of_name[self.path.begin]].start
         updated = reductions.updating(index)
-        # Of a reduction a task has a part of its own.
+        # A task has its own part of a reduction.
         accumulator = "" if updated is None else updated.updates[index][1]
         found: set[int] = set()
         work = [(use, name) for use, name in self._needed(index) if name != accumulator]
@@ -95,7 +98,7 @@ class Continuation:
             use, name = work.pop()
             definitions = view.reaching.reaching(use, name)
             if definitions.isdisjoint(straight):
-                # On the way through this path, whatever others write.
+                # Only the way through this path counts, whatever other paths write.
                 definitions = definitions_at_end(view, self.path, name)
             if self._reached(use, name, own) or definitions == view.reaching.reaching(begin, name):
                 continue
@@ -115,7 +118,7 @@ class Continuation:
 
     @cached_property
     def statements(self) -> tuple[int, ...]:
-        """The statements that run next after the path, up to the first branch that is no hammock's."""
+        """The statements that run right after the path, up to the first branch that does not begin a hammock."""
         return self._walk[0]
 
     @cached_property
@@ -128,7 +131,7 @@ class Continuation:
 
     @cached_property
     def order(self) -> Mapping[int, int]:
-        """The position of each statement in the order of control."""
+        """The position of each statement in execution order."""
         return {index: position for position, index in enumerate(self.statements)}
 
     @cached_property
@@ -175,7 +178,7 @@ class Continuation:
             raise no_reduction(self.view, self.region, self.path, name, self.reductions)
 
     def _check_updates(self, moved: Collection[int], tainted: Collection[_Definition]) -> None:
-        """Moved updates go on with the part of a reduction that tasks keep in one register."""
+        """Check that moved updates continue the part of a reduction that tasks keep in one register."""
         end = self.view.block_of_name[self.path.end]
         own = self.reductions.of(self.view, self.path)
         for index in sorted(moved):
@@ -183,15 +186,15 @@ class Continuation:
             if reduction is None:
                 continue
             updated = reduction.updates[index][1]
-            # Of what the path itself adds to another register that part knows nothing, and tasks of a path around that
-            # keep the value in another one would overwrite what is added to it.
+            # That part does not include what the path itself adds to another register, and tasks of an enclosing path
+            # that keep the value in another register would overwrite what is added to it.
             elsewhere = reduction not in own and not self._inside.isdisjoint(reduction.updates)
             alone = reduction.live(self.view, end) == {reduction.register}
             if elsewhere or self._reached(index, updated, tainted) or not alone:
                 raise no_reduction(self.view, self.region, self.path, updated, self.reductions)
 
     def _check_inside(self, index: int, own: set[int]) -> None:
-        """What a statement of a hammock reads comes either from the hammock or from outside, on every path."""
+        """Check that what a statement of a hammock reads comes from the hammock on all ways, or from outside on all."""
         for name in sorted(effects.needs(self.view.body[index])):
             definitions = self.view.reaching.reaching(index, name)
             if definitions & own and not definitions <= own:
@@ -231,7 +234,7 @@ class Continuation:
         return any((d, name) in definitions for d in self.view.reaching.reaching(index, name))
 
     def _needed(self, index: int) -> list[tuple[int, str]]:
-        """What a statement reads, as a stack that gives the first name first."""
+        """What a statement reads, as a stack from which the first name is popped first."""
         return [(index, name) for name in sorted(effects.needs(self.view.body[index]), reverse=True)]
 
     def _carries(self, index: int, name: str) -> bool:
@@ -252,6 +255,6 @@ def _movable(instruction: Instruction, in_hammock: bool) -> bool:
     # A hammock moves as a whole.
     flows = flows or (in_hammock and facts.control in (Control.NEXT, Control.BRANCH))
     plain = facts.known and flows
-    # Parameters of a call are worth nothing without the call.
+    # Parameters of a call are useless without the call.
     plain = plain and facts.space != "param"
     return plain and not (facts.synchronises or facts.convergent or facts.volatile)

@@ -1,4 +1,4 @@
-"""Counted loops whose inner iterations are tasks: how many a lane has left, and what one reads, from its number alone.
+"""Counted loops whose inner iterations are tasks: how many a lane has left, and what each reads, given only its number.
 
     LOOP: ld.global.u32 %r5, [%rd1];        header registers: %rd1 begins with a and grows by 4,
           ...                                                 %r1 begins with b and grows by 1
@@ -8,7 +8,7 @@
           @%p1 bra LOOP;
 
 Basic induction variables: Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.1.2 and 9.6. All arithmetic is that of the
-machine, modulo 2^32 or 2^64: the count is right whenever the loop ends.
+machine, modulo 2^32 or 2^64, so the count is right whenever the loop ends.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 @dataclass(frozen=True, slots=True)
 class TripCount:
-    """After an inner iteration the lane goes on while ``register`` + ``offset`` ``compare`` ``bound``, both of
-    ``type``; at the end of the first one the register is what it was at its beginning, and it grows by ``step`` in
+    """After an inner iteration, the lane continues while ``register`` + ``offset`` ``compare`` ``bound``, both of
+    ``type``. At the end of the first one, ``register`` has its value from the beginning; it grows by ``step`` in
     each.
 
-    ``step`` is a power of two, or its negative where ``compare`` is ``gt`` or ``ge``, or maybe where it is ``ne``.
+    ``step`` is a power of two, negated if ``compare`` is ``gt`` or ``ge``; for ``ne`` it may have either sign.
     """
 
     register: str
@@ -51,13 +51,15 @@ class TripCount:
 
     @property
     def registers(self) -> frozenset[str]:
-        """Those that tell how many inner iterations there are."""
+        """The registers that determine the number of inner iterations."""
         return frozenset({self.register, *([self.bound.name] if isinstance(self.bound, Register) else [])})
 
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """A register that is ``base`` + ``counter`` * ``size`` in each inner iteration, the product made by ``widen``."""
+    """A register that is ``base`` + ``counter`` * ``size`` in each inner iteration; the opcode ``widen`` makes the
+    product.
+    """
 
     register: str
     base: str
@@ -71,8 +73,8 @@ class CountedLoop:
     """A loop with one exit, at its latch, whose inner iterations a lane can begin in any order.
 
     ``steps`` are the bytes or counts by which registers that an inner iteration reads grow from one to the next,
-    ``pointers`` those that follow one of them, ``reads`` all other registers that one reads before it writes them,
-    ``code`` the statements that one needs, its own test not.
+    ``pointers`` the registers that follow one of these. ``reads`` are all registers, other than ``pointers``, that an
+    inner iteration reads before it writes them; ``code`` are the statements that it needs, without its own test.
     """
 
     latch: str
@@ -84,7 +86,7 @@ class CountedLoop:
 
     @property
     def strides(self) -> Mapping[str, int]:
-        """How much each register that counts inner iterations grows in each."""
+        """How much each register of ``steps`` and ``pointers`` grows in each inner iteration."""
         return {**self.steps, **{p.register: p.size * self.steps[p.counter] for p in self.pointers}}
 
 
@@ -98,9 +100,9 @@ def may_expand(path: Path) -> bool:
 def counted_loop(
     view: View, path: Path, carried: Iterable[str], fixed: Callable[[str], bool]
 ) -> CountedLoop | None:
-    """The path as a counted loop, or None where it is none.
+    """The path as a counted loop, or None if it is not one.
 
-    ``carried`` registers pass from one inner iteration to the next in any lane; ``fixed`` tells which are the same in
+    ``carried`` registers pass from one inner iteration to the next in any lane; ``fixed`` says which are the same in
     the whole warp for all its inner iterations.
     """
     return _CountedLoopFinder(view, path, frozenset(carried), fixed).counted()
@@ -143,7 +145,7 @@ class _CountedLoopFinder(Induction):
         return CountedLoop(name, count, steps, pointers, frozenset(reads), frozenset(needed))
 
     def _pointer(self, register: str, step: int, count: TripCount) -> Pointer | None:
-        """The register as an address that the loop's counter gives, without its wrapping around."""
+        """The register as an address computed from the loop's counter, if the counter does not wrap around."""
         sign = count.type[0]
         made = self._first_value(register)
         if isa.width(count.type) != 32 or sign not in "su" or count.compare == "ne" or made is None:
@@ -189,8 +191,8 @@ class _CountedLoopFinder(Induction):
         return found[0], statement
 
     def _lasts(self, use: int, register: str, *, counts: bool = False) -> bool:
-        """Whether a register holds at the loop's header, or where it ``counts`` inner iterations at first, what ``use``
-        reads.
+        """Whether ``use`` reads what a register holds at the loop's header or, if it ``counts`` inner iterations,
+        before the first one.
         """
         first = self.view.cfg.blocks[self.header].start
         held = self.view.reaching.reaching(first, register)
@@ -201,7 +203,7 @@ class _CountedLoopFinder(Induction):
         return held == self.view.reaching.reaching(use, register)
 
     def _latch(self) -> tuple[str, Node] | None:
-        """The one node that leads out of the loop and back to its header, by one branch."""
+        """The one node whose branch leads both out of the loop and back to its header."""
         nodes = {name: self.view.graph.nodes[name] for name in self.path.nodes}
         outside = nodes.keys() | self.view.traps
         leaving = [n for n, node in nodes.items() if any(t not in outside for t in targets(node.end))]
@@ -229,14 +231,14 @@ class _CountedLoopFinder(Induction):
         if step is None or isa.width(self.view.types[register]) != isa.width(type):
             return None
         towards = {"ne": True, "lt": step > 0, "le": step > 0, "gt": step < 0, "ge": step < 0}
-        # Steps of other sizes may go round more than once until they meet the bound.
+        # With different step sizes, a counter may wrap around more than once before it meets the bound.
         if abs(step).bit_count() != 1 or not towards.get(compare, False):
             return None
         assert isinstance(right, Register | Literal)
         return TripCount(register, offset, step, compare, type, right)
 
     def _compared(self, test: int, going: Guard) -> tuple[str, str, Operand, Operand] | None:
-        """What is compared, how and as what type, by the statement ``test`` where lanes go on by its result."""
+        """The comparison by the statement ``test`` that holds if lanes continue: its order, type and operands."""
         statement = self.view.body[test]
         if not isinstance(statement, Instruction) or statement.base != "setp":
             return None
@@ -248,15 +250,13 @@ class _CountedLoopFinder(Induction):
         if compare in _UNSIGNED:
             compare, type = _UNSIGNED[compare], "u" + type[1:]
         target, left, right = statement.operands
-        # Of a pair the second one holds the opposite.
+        # The second predicate of a pair holds the opposite.
         if compare not in _OPPOSITE or target != going.register:
             return None
         return _OPPOSITE[compare] if going.negated else compare, type, left, right
 
     def _guarded(self, count: TripCount) -> bool:
-        """Whether lanes come to the loop only where its counter and bound compare as they do after each inner
-        iteration.
-        """
+        """Whether lanes enter the loop only if its counter and bound pass the test made after each inner iteration."""
         view = self.view
         for block in view.dominators.chain(self.header):
             end = view.graph.nodes[view.name(block)].end
@@ -296,7 +296,7 @@ class _CountedLoopFinder(Induction):
         return isinstance(operand, Literal) and integer(operand) is not None
 
     def _needed(self, branch: int) -> set[int]:
-        """The statements of an inner iteration without those that only count: the next one's registers come from its
+        """The statements of an inner iteration except those that only count: the next one's registers come from its
         number.
         """
         body, reaching = self.view.body, self.view.reaching
@@ -316,7 +316,7 @@ class _CountedLoopFinder(Induction):
         return found
 
     def _acts(self, statement: Statement) -> bool:
-        """Whether a statement does more than to compute a register that only the inner iteration may read."""
+        """Whether a statement does more than compute a register that only the inner iteration may read."""
         if not isinstance(statement, Instruction):
             return False
         names = effects.writes(statement)

@@ -1,11 +1,11 @@
-"""Whether accesses of two iterations keep apart, by their addresses: a number system whose digits are what tells
-iterations apart.
+"""Whether accesses of two iterations are disjoint: their addresses are numbers whose digits distinguish the iterations.
 
         4 * (%tid.x + %ntid.x * (%ctaid.x + k * %nctaid.x))         digits %tid.x, %ctaid.x, k
 
-Two addresses are a sum of differences of digits apart. If the factor of each digit is at least what all smaller ones
-come to together, and the bytes of an access, then addresses of different digits are no less than these bytes apart.
-How much the smaller ones come to is known by the bounds of each, or by guards: x < width.
+The distance between two addresses is a sum over digits: the factor of each times its difference. If each factor is at
+least what all smaller terms can add up to plus the bytes of an access, addresses with different digits are at least
+that many bytes apart. What the smaller terms can add up to follows from the bounds of each digit, or from guards such
+as x < width.
 
 Maslov, "Delinearization", PLDI 1992.
 """
@@ -19,7 +19,7 @@ from cccopt.analysis.polynomials import ZERO, Polynomial, Symbols, constant
 from cccopt.ccc.legality.symbolic_values import Value
 
 _Factors = Mapping[int, Polynomial]
-"""The factors of an address' moving atoms."""
+"""The factors of the moving atoms of an address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """What tells two iterations apart: atoms that are ``moving`` differ between them; if all ``digits`` are equal, it
-    is one iteration. ``extents`` are how many values digits have, where that is a number of the launch.
+    """What distinguishes two iterations: atoms that are ``moving`` may differ between them; if all ``digits`` are
+    equal, they are the same iteration. ``extents`` gives how many values a digit has, if the launch determines that.
     """
 
     moving: Callable[[int], bool]
@@ -44,7 +44,7 @@ class Digits:
 
 @dataclass
 class _Sum:
-    """The part of an address that has been looked at: its atoms' terms, and its least and largest value."""
+    """The part of an address examined so far: the terms of its atoms, and its least and largest value."""
 
     total: Polynomial = ZERO
     low: Polynomial | None = ZERO
@@ -53,8 +53,8 @@ class _Sum:
 
 
 class Separation:
-    """The attempt to tell the places of two accesses apart in different iterations; for that, numbers are taken not to
-    wrap around at the statements ``used``.
+    """The attempt to prove that two accesses of different iterations are disjoint, assuming that numbers do not wrap
+    around at the statements ``used``.
     """
 
     def __init__(self, symbols: Symbols, how: Digits, a: Place, b: Place) -> None:
@@ -64,11 +64,11 @@ class Separation:
         self.used: set[int] = set()
         self.lows: dict[int, int] = {}
         self.tight = False
-        """Whether guards bound what bounds of atoms do as well."""
+        """Whether guards may also replace bounds that follow from those of atoms."""
         self.sums = (_Sum(), _Sum())
 
     def holds(self) -> bool:
-        """Whether they surely keep apart."""
+        """Whether the two accesses are surely disjoint."""
         (a, b) = (place.address.parts(self.how.moving) for place in self.places)
         if a is None or b is None:
             return False
@@ -84,7 +84,7 @@ class Separation:
         return found or (not apart.number and self._beyond(apart, mine, yours))
 
     def _separated(self, apart: Polynomial, mine: _Factors, yours: _Factors) -> bool:
-        """Whether the digits make numbers that are far enough apart."""
+        """Whether different digits make numbers that are far enough apart."""
         number, digits = apart.number, self.how.digits
         if number is None or any(
             mine.get(digit) is None or mine[digit] != yours.get(digit) for digit in digits
@@ -96,7 +96,7 @@ class Separation:
         return any(self._in_order(others[:some], spread, mine, yours) for some in range(len(others) + 1))
 
     def _in_order(self, blended: Sequence[int], spread: Polynomial, mine: _Factors, yours: _Factors) -> bool:
-        """Whether all atoms but the ``blended`` ones, which come to something, are digits of one number."""
+        """Whether all atoms except the ``blended`` ones, whose sum is only bounded, are digits of one number."""
         self.sums = (_Sum(), _Sum())
         for atom in blended:
             self._take([atom], mine, yours)
@@ -108,7 +108,7 @@ class Separation:
             if found is None:
                 return False
             same = [x for x, factor in left.items() if factor in (left[found], -left[found])]
-            # A digit whose factor another one shares does not tell them apart.
+            # A digit that shares its factor with another atom does not distinguish iterations.
             if len(same) > 1 and self.how.digits & {*same}:
                 return False
             left = {x: factor for x, factor in left.items() if x not in same}
@@ -117,7 +117,7 @@ class Separation:
         return True
 
     def _next(self, left: Mapping[int, Polynomial], spread: Polynomial) -> int | None:
-        """The smallest atom whose factor is at least what has been looked at comes to."""
+        """The atom with the smallest factor that is at least the range of the sums so far."""
         widths = self._widths()
         if widths is None:
             return None
@@ -134,7 +134,7 @@ class Separation:
         )
 
     def _widths(self) -> tuple[Polynomial, Polynomial] | None:
-        """How much larger one address' part may be than the other's, either way."""
+        """How much larger the examined part of one address may be than that of the other, in both directions."""
         a, b = self.sums
         if a.low is None or a.high is None or b.low is None or b.high is None:
             return None
@@ -144,7 +144,7 @@ class Separation:
         return self._never_negative(self._positive(factor) - least)
 
     def _positive(self, factor: Polynomial) -> Polynomial:
-        """A factor without its sign, where that is known."""
+        """A factor without its sign, if the sign is known."""
         return -factor if self._never_negative(-factor) else factor
 
     def _never_negative(self, p: Polynomial) -> bool:
@@ -155,7 +155,7 @@ class Separation:
         return known.low is not None and known.high is not None
 
     def _take(self, atoms: Collection[int], mine: _Factors, yours: _Factors) -> None:
-        """Look at atoms, and at how large the sums are with them."""
+        """Add atoms to the sums, and update the bounds of the sums."""
         for part, place, factors in zip(self.sums, self.places, (mine, yours), strict=True):
             for atom in atoms:
                 if atom in factors:
@@ -180,7 +180,7 @@ class Separation:
         part.high = None if part.high is None or ends[1] is None else part.high + factor * ends[1]
 
     def _tighten(self, part: _Sum, place: Place) -> None:
-        """Better bounds of a sum by guards: of x < width, 4 * x is at most 4 * (width - 1)."""
+        """Tighten the bounds of a sum with guards: if x < width, 4 * x is at most 4 * (width - 1)."""
         for guard in place.guards:
             parted = guard.number.parts(self.how.moving)
             if parted is None or not parted[1]:
@@ -199,8 +199,8 @@ class Separation:
                 self.used |= guard.widened
 
     def _learn(self) -> None:
-        """The least values of numbers that guards bound from below: if x < width, and x is not negative, width is 1 or
-        more.
+        """Find the least values of numbers that guards bound from below: if x < width and x is not negative, width is
+        at least 1.
         """
         for guard in self.places[0].guards:
             parted = guard.number.parts(self.how.moving)
@@ -216,7 +216,7 @@ class Separation:
                 self.used |= guard.widened
 
     def _beyond(self, apart: Polynomial, mine: _Factors, yours: _Factors) -> bool:
-        """Whether one lies behind all that the other may come to: `a[i]` and `a[n + i]` where i < n."""
+        """Whether one address is beyond all that the other may reach: `a[i]` and `a[n + i]` if i < n."""
         self.sums = (_Sum(), _Sum())
         for atom in sorted(mine.keys() | yours.keys(), key=lambda x: len((mine.get(x) or yours[x]).terms)):
             self._take([atom], mine, yours)
@@ -224,15 +224,15 @@ class Separation:
         if widths is None:
             return False
         a, b = (constant(place.size) for place in self.places)
-        # The second may be this much higher, and the first that much.
+        # The second may be ``widths[1]`` higher, and the first ``widths[0]``.
         return self._never_negative(apart - widths[1] - b) or self._never_negative(-apart - widths[0] - a)
 
 
 def _quotient(p: Polynomial, divisor: Polynomial) -> Polynomial | None:
-    """What ``divisor`` has to be multiplied by to make ``p``, if that is a product."""
+    """The single product by which ``divisor`` must be multiplied to give ``p``; None if there is none."""
     if not p.terms or not divisor.terms:
         return None
-    # The lowest term is a single atom with the factor 1, mostly.
+    # The lowest term is usually a single atom with the factor 1.
     product, factor = min(divisor.terms, key=lambda term: (len(term[0]), term[0]))
     for whole, times in p.terms:
         rest = list(whole)

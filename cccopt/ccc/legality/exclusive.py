@@ -1,4 +1,4 @@
-"""Sibling paths of which a lane comes to one at most in an iteration: the cases of a switch, the arms of an if-chain.
+"""Sibling paths of which a lane takes at most one in an iteration: the cases of a switch, the arms of an if-chain.
 
 They can share one reconvergence point: the warp sorts its lanes by path, and no path needs a vote of its own
 (`cccopt.ccc.codegen.sorting`).
@@ -18,21 +18,20 @@ if TYPE_CHECKING:
     from cccopt.ccc.legality.sunk_code import SunkCode
 
 FEWEST = 3
-"""Paths from which on sorting costs less than as many votes."""
+"""With at least this many paths, sorting costs less than a vote for each."""
 
 CHAIN = 4
-"""Paths up to which comparisons, one after the other, cost less than a jump table."""
+"""Up to this many paths, successive comparisons cost less than a jump table."""
 
 MOST = 31
-"""Each path is counted by a lane of its own, and the lanes that come to none by one more."""
+"""The most paths of a group: one lane counts each path, and one more counts the lanes that take none."""
 
 
 def exclusive_paths(view: View, region: Region, sunk: Mapping[str, SunkCode]) -> tuple[tuple[Path, ...], ...]:
-    """Groups of the region's outer paths that end at one node, none of them after another one.
+    """Groups of the region's outer paths that end at one node, and of which none follows another.
 
-    Loops of tasks, paths with others inside, and those of which a lane computes something again for
-    itself, are in no group. Where another path ends, all lanes vote before any goes on: paths of a group are all
-    before that node, or all after it.
+    Loops of tasks, paths that contain others, and paths with values that the lane recomputes are in no group. All lanes
+    vote where another path ends, so the paths of a group are all before that node, or all after it.
     """
     once = {n: view.graph.nodes[n] for n in region.nodes if n != region.header}
     after = {end: reachable(once, [end]) for end in dict.fromkeys(path.end for path in region.paths)}

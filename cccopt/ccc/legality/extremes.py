@@ -1,4 +1,4 @@
-"""Minima and maxima of integers as a comparison and a choice, as nvcc leaves `if (c) best = max(best, v)`:
+"""Minima and maxima of integers as a comparison and a choice, as nvcc emits `if (c) best = max(best, v)`:
 
 setp.lt.s32 %p4, %r37, %r32;
 and.pred    %p5, %p3, %p4;              %p3 does not depend on it
@@ -20,8 +20,8 @@ _TYPES = ("s32", "u32", "s64", "u64")
 
 @dataclass(frozen=True, slots=True)
 class Extremes:
-    """``choices`` are the statements that choose: `min` or `max`, the type, the registers of which one is updated.
-    ``compares`` are the comparisons that nothing but them reads, and the choice that each serves.
+    """``choices`` are the statements that choose, each with `min` or `max`, the type, and the registers of which it
+    updates one. ``compares`` are the comparisons read only for a choice, each with that choice.
     """
 
     choices: Mapping[int, tuple[str, str, frozenset[str]]] = field(default_factory=dict)
@@ -72,7 +72,7 @@ def _choice(view: View, index: int) -> tuple[tuple[str, str, frozenset[str]], in
             or {o.name for o in (a, b) if isinstance(o, Register)} & changed
         ):
             continue
-        # The first is chosen where the comparison holds.
+        # The first is chosen if the comparison holds.
         larger = (first == b) == (how in _LESS)
         kept = (second,) if joined else (first, second)
         names = frozenset(o.name for o in kept if isinstance(o, Register))
@@ -86,7 +86,7 @@ def _opcode(view: View, index: int) -> str:
 
 
 def _definition(view: View, index: int, operand: Operand) -> int | None:
-    """The one statement, of the same block and under no guard, that computes an operand."""
+    """The one unguarded statement in the same block that computes an operand."""
     if not isinstance(operand, Register):
         return None
     definitions = view.reaching.reaching(index, operand.name)
@@ -98,7 +98,7 @@ def _definition(view: View, index: int, operand: Operand) -> int | None:
 
 
 def _only_use(view: View, definition: int, use: int) -> bool:
-    """Whether nothing but ``use``, which comes after it in its block, reads what a statement writes."""
+    """Whether only ``use``, a later statement of the same block, reads what a statement writes."""
     names = effects.writes(view.body[definition])
     between = range(definition + 1, view.cfg.blocks[view.cfg.block_of(definition)].stop)
     readers = {

@@ -1,11 +1,11 @@
-"""What is known of the value that an instruction computes with flags: a few numbers, not zero, or nothing.
+"""What is known about the value that an instruction computes from flags: a few numbers, not zero, or nothing.
 
     selp.u16 %rs1, 1, 0, %p1;       {0, 1}
     or.b32   %r1, %r2, %r3;         not zero, where %r2 is
     setp.ne.s32 %p2, %r1, 0;        {1} then, else {0, 1}
     shr.u32  %r4, %r5, 31;          {0, 1}
 
-Predicates are 0 or 1, other values the bits of the register.
+Predicates are 0 or 1; other values are the bits of the register.
 
 P. Cousot, R. Cousot, "Abstract interpretation", POPL 1977.
 """
@@ -20,7 +20,7 @@ from cccopt.ptx.isa import width
 
 
 class Unknown(Enum):
-    """Values of which no list can be given."""
+    """Values that cannot be listed."""
 
     ANY = "any"
     NONZERO = "not zero"
@@ -31,13 +31,13 @@ Values = frozenset[int] | Unknown
 
 BOOLEAN = frozenset({0, 1})
 KEPT = -1
-"""Stands for one value of which nothing is known, in a list of values."""
+"""In a list of values, one value about which nothing is known."""
 
 _MOST = 4
 """Longer lists are not kept."""
 
 FLAG_OPCODES = frozenset({"mov", "selp", "setp", "and", "or", "xor", "not", "cvt"})
-"""What may handle a flag; `result` follows each of them."""
+"""The opcodes that may handle a flag; `result` models each of them."""
 
 _LOGIC: Mapping[str, Callable[[int, int], int]] = {
     "and": lambda a, b: a & b,
@@ -55,7 +55,7 @@ def bits_of(literal: Literal, size: int) -> int:
 
 
 def result(instruction: Instruction, known: Mapping[str, Values], types: Mapping[str, str]) -> Values:
-    """What ``instruction``, which writes one register, leaves in it, where ``known`` tells of others' values."""
+    """What ``instruction`` leaves in the one register that it writes, given the ``known`` values of others."""
     made = _made(instruction, known, types)
     if types.get(_name(instruction.operands[0])) == "pred" and isinstance(made, Unknown):
         made = BOOLEAN
@@ -65,7 +65,7 @@ def result(instruction: Instruction, known: Mapping[str, Values], types: Mapping
 
 
 def either(*values: Values) -> Values:
-    """What is one of some values."""
+    """What is known about one of several values, whichever it is."""
     lists = [value for value in values if isinstance(value, frozenset)]
     if len(lists) == len(values):
         made = frozenset[int]().union(*lists)
@@ -74,12 +74,12 @@ def either(*values: Values) -> Values:
 
 
 def is_nonzero(value: Values) -> bool:
-    """Whether it is surely not 0."""
+    """Whether a value is surely not 0."""
     return value is Unknown.NONZERO or (isinstance(value, frozenset) and not value & {0, KEPT})
 
 
 def is_among(value: Values, others: frozenset[int]) -> bool:
-    """Whether it is surely one of ``others``."""
+    """Whether a value is surely one of ``others``."""
     return isinstance(value, frozenset) and value <= others
 
 
@@ -110,14 +110,14 @@ def _made(instruction: Instruction, known: Mapping[str, Values], types: Mapping[
 
 
 def _is_of_integers(convert: Instruction, types: Mapping[str, str]) -> bool:
-    """Whether a `cvt` makes an integer of an integer, of the width of the register that it writes."""
+    """Whether a `cvt` converts an integer to an integer as wide as the register that it writes."""
     _, *kinds = convert.parts
     integers = len(kinds) == 2 and {*kinds} <= _INTEGERS
     return integers and width(kinds[0]) == width(types[_name(convert.operands[0])])
 
 
 def _converted(value: int, goal: str, source: str) -> int:
-    """The bits of an integer of type ``source``, which may be the lower ones of a register, as type ``goal``."""
+    """The bits of an integer of type ``source``, which may be the low bits of a register, as type ``goal``."""
     size = width(source)
     value &= (1 << size) - 1
     if source[0] == "s" and value >> (size - 1):

@@ -2,16 +2,17 @@
 
     found |= x < 0;        if (x & 1) changed = 1;        ok = ok && test(x);        code = 17;
 
-In any order, and with any of them left out and made up for, the variable ends with the constant if one iteration has
-set it, and else as it was. nvcc keeps such a flag in many shapes, from block to block in other registers:
+In whatever order iterations run, and even if some run elsewhere and are merged later, the variable ends with the
+constant if any iteration has set it, and otherwise as it was. nvcc keeps such a flag in many shapes, in different
+registers from block to block:
 
     cvt.u32.u16 %r1, %rs9;  or.b32 %r2, %r1, %r7;  setp.ne.s32 %p1, %r2, 0;  selp.u16 %rs9, 1, 0, %p1;
 
-So what the code of each block does to it is computed (`cccopt.ccc.legality.flag_values`): from the constant it makes
-the constant, from the other value either one. Nothing else in the loop may read it, and where a block has changed it,
-no register may keep what it was.
+So the effect of each block's code on it is computed (`cccopt.ccc.legality.flag_values`): it must turn the constant into
+the constant, and the other value into either one. Nothing else in the loop may read the flag, and once a block has
+changed it, no register may keep its old value.
 
-`cccopt.passes.flag_reductions` then keeps it as a word into which blocks `or` what they found.
+`cccopt.passes.flag_reductions` then keeps the flag as a word into which basic blocks `or` what they found.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ from cccopt.ptx.isa import width
 
 _MOST_ROUNDS = 20
 _DEPTH = 4
-"""Definitions in a row that are looked at for what is known of a value."""
+"""The longest chain of definitions followed to find what is known about a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockOfFlag:
-    """What one block does to a flag: its statements that handle it, the registers in which it takes it over from
-    other blocks, and the one that then tells whether it has set it, None where it only copies: by the constant, or as
-    a ``truth`` by any number but 0.
+    """What one block does to a flag: its ``statements`` that handle it, and the ``inputs``, the registers in which it
+    receives the flag from other blocks. The register ``output`` then says whether the block has set the flag, by the
+    constant or, if ``truth``, by any number except 0; it is None if the block only copies.
     """
 
     statements: tuple[int, ...]
@@ -60,9 +61,9 @@ class BlockOfFlag:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A flag in ``register`` where the loop begins and ends: it is set to ``constant``, ``clear`` is another value that
-    may stand for it; ``exits`` are the nodes after the loop in which it is read. Where only the iteration as a whole
-    keeps to that, ``ends`` are the blocks that end it, and there is one in place of ``blocks``.
+    """A flag in ``register`` where the loop begins and ends: it is set to ``constant``, and ``clear`` may represent the
+    other value; ``exits`` are the nodes after the loop in which it is read. If only the iteration as a whole behaves
+    like a flag, ``ends`` are the blocks that end it, and ``blocks`` has one element.
     """
 
     register: str
@@ -75,8 +76,8 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """A flag is set where it is ``constant``, in the registers ``truths`` any number but 0, and else ``other``, for
-    which ``clear`` may stand.
+    """A flag is set if it is ``constant`` or, in the registers ``truths``, any number except 0; otherwise it is
+    ``other``, which ``clear`` may represent.
     """
 
     constant: int
@@ -85,20 +86,20 @@ class _Meaning:
     truths: frozenset[str] = frozenset()
 
     def set_in(self, name: str) -> Values:
-        """What a register holds where the flag is set."""
+        """What a register holds if the flag is set."""
         return Unknown.NONZERO if name in self.truths else frozenset({self.constant})
 
     def is_set(self, name: str, value: Values) -> bool:
-        """Whether a register that holds ``value`` says that it is set."""
+        """Whether a register that holds ``value`` says that the flag is set."""
         return is_nonzero(value) if name in self.truths else value == frozenset({self.constant})
 
     def allows(self, name: str, value: Values) -> bool:
-        """Whether a register that holds ``value`` says one or the other."""
+        """Whether a register that holds ``value`` says that the flag is set or that it is not."""
         return name in self.truths or is_among(value, self.other | {self.constant})
 
 
 def flag(view: View, region: Region, name: str) -> Flag | None:
-    """The flag in the register ``name`` at the header of ``region``; None where it is something else."""
+    """The flag in the register ``name`` at the header of ``region``; None if it is not a flag."""
     web = _Web(view, region, name)
     exits = web.exits() if web.follow() and web.is_alone() else None
     if exits is None:
@@ -128,10 +129,10 @@ class _Web:
         start = view.cfg.blocks[view.block_of_name[region.header]].start
         self.first = view.reaching.reaching(start, name)
 
-    # --- which statements handle it ---
+    # --- which statements handle the flag ---
 
     def follow(self) -> bool:
-        """Whether nothing else does than what may; finds them."""
+        """Find the statements that handle the flag, and return whether all of them may."""
         view = self.view
         self.values = {(d, self.name) for d in self.first}
         work = [d for d in self.first if d in self.inside] + [*self._readers(self.values)]
@@ -145,13 +146,13 @@ class _Web:
             self.statements.add(index)
             self.values.add((index, written))
             work += self._readers({(index, written)})
-            # What else may be where it is read is one of its values, too.
+            # Any other definition that reaches such a read is one of its values, too.
             for read in self._reads(index):
                 work += view.reaching.reaching(index, read) & self.inside
         return all(map(self._reads_no_other, self.statements))
 
     def _reads_no_other(self, index: int) -> bool:
-        """Whether a statement finds only the flag in the registers that are the flag's, and not in its guard."""
+        """Whether a statement reads only the flag from the flag's registers, and not in its guard."""
         instruction, reads = self._instruction(index), self._reads(index)
         if instruction.guard is not None and instruction.guard.register.name in reads:
             return False
@@ -161,7 +162,7 @@ class _Web:
         )
 
     def _handled(self, index: int) -> str | None:
-        """The register that a statement writes which may handle a flag."""
+        """The register that a statement writes, if it may handle a flag; otherwise None."""
         statement = self.view.body[index]
         if not isinstance(statement, Instruction) or statement.base not in FLAG_OPCODES:
             return None
@@ -177,19 +178,19 @@ class _Web:
         return any((d, name) in self.values for d in self.view.reaching.reaching(index, name))
 
     def _reads(self, index: int) -> frozenset[str]:
-        """The registers in which a statement finds the flag."""
+        """The registers from which a statement reads the flag."""
         return frozenset(n for n in effects.needs(self.view.body[index]) if self._holds(index, n))
 
-    # --- where it is kept ---
+    # --- where the flag is kept ---
 
     def is_alone(self) -> bool:
-        """Whether one register holds it where an iteration begins."""
+        """Whether only one register holds the flag where an iteration begins."""
         view = self.view
         header = view.block_of_name[self.region.header]
         return self._held(view.cfg.blocks[header].start, view.liveness.live_in[header]) == {self.name}
 
     def is_current(self) -> bool:
-        """Whether no register keeps an older value: a block that handles it leaves no other ones than its own."""
+        """Whether no register keeps an older value: a block that handles the flag leaves only its own."""
         return all(self._outputs(block) == self._live_out(block) for block in self._blocks())
 
     def _held(self, statement: int, names: Iterable[str]) -> frozenset[str]:
@@ -201,7 +202,7 @@ class _Web:
         return frozenset(n for n in live if any((d, n) in self.values for d in end(block, n)))
 
     def _outputs(self, block: int) -> frozenset[str]:
-        """The registers that hold what the block itself has made of it, if only by a guarded write."""
+        """The registers that hold the block's own value of the flag, even if only a guarded write left it there."""
         end, own = self.view.reaching.reaching_end, self.statements & self._in(block)
         return frozenset(n for n in self._live_out(block) if end(block, n) & own)
 
@@ -212,8 +213,8 @@ class _Web:
         return sorted({self.view.cfg.block_of(index) for index in self.statements})
 
     def exits(self) -> tuple[str, ...] | None:
-        """The nodes right after the loop in which it is read, in the register of the header. None where another one is,
-        or where something else leads there.
+        """The nodes right after the loop in which the flag is read, in the register of the header. None if another
+        register is read there, or if other code leads there.
         """
         view, region = self.view, self.region
         around = region.nodes | region.preheader
@@ -230,10 +231,10 @@ class _Web:
         after = [view.block_of_name[way] for way in (region.header, *found)]
         return tuple(found) if all(view.dominators.dominates(select, block) for block in after) else None
 
-    # --- what becomes of it ---
+    # --- what becomes of the flag ---
 
     def meanings(self) -> Iterator[_Meaning]:
-        """What it may be."""
+        """The meanings that the flag may have."""
         types = self.view.types
         size = width(types[self.name])
         if self._begins_as_boolean():
@@ -249,12 +250,12 @@ class _Web:
             yield from (_Meaning(c, c ^ 1, frozenset({KEPT})) for c in sorted(literals))
 
     def _begins_as_boolean(self) -> bool:
-        """Whether it is 0 or 1 before the loop."""
+        """Whether the flag is 0 or 1 before the loop."""
         before = self.first - self.inside
         return all(is_among(self._left(d, self.name, _DEPTH), BOOLEAN) for d in before)
 
     def _truths(self) -> frozenset[str]:
-        """The registers between blocks that hold, for a flag that is 0 or 1, 0 or any other number."""
+        """The registers that pass a 0-or-1 flag between blocks as 0 or any other number."""
         found: set[str] = set()
         for number in self._blocks():
             statements = self._in_block(number)
@@ -264,7 +265,7 @@ class _Web:
         return frozenset(found)
 
     def judged(self, meaning: _Meaning) -> tuple[BlockOfFlag, ...] | None:
-        """What each block does to it, if that leaves it as it is or sets it."""
+        """What each block does to the flag, if each leaves it as it is or sets it; otherwise None."""
         found: list[BlockOfFlag] = []
         for number in self._blocks():
             statements = self._in_block(number)
@@ -284,8 +285,8 @@ class _Web:
     # --- the iteration as a whole ---
 
     def ends(self, exits: Iterable[str]) -> tuple[int, ...]:
-        """The blocks from which control only goes to the next iteration, or to where it is read after the loop; none
-        where it may go on in the iteration as well.
+        """The blocks from which control goes to the next iteration, or to where the flag is read after the loop; empty
+        if it may also continue in the iteration.
         """
         view, region = self.view, self.region
         after = {view.block_of_name[way] for way in (region.header, *exits)}
@@ -297,11 +298,11 @@ class _Web:
         return () if goes_on else tuple(ending)
 
     def iteration(self) -> BlockOfFlag:
-        """What an iteration does to it, as if it were one block."""
+        """What an iteration does to the flag, as if the iteration were one block."""
         return BlockOfFlag(tuple(sorted(self.statements)), frozenset({self.name}), self.name, False)
 
     def keeps_in_iteration(self, meaning: _Meaning, ends: Iterable[int]) -> bool:
-        """Whether a whole iteration leaves it as it is or sets it."""
+        """Whether a whole iteration leaves the flag as it is or sets it."""
         exact = _Meaning(meaning.constant, meaning.clear, meaning.other)
         made, kept = (self._after_blocks(v) for v in (exact.other, frozenset({exact.constant})))
         return all(
@@ -311,7 +312,7 @@ class _Web:
         )
 
     def _after_blocks(self, start: frozenset[int]) -> Mapping[int, Mapping[str, Values]]:
-        """What is known of the registers of the flag after each block of an iteration that it begins with ``start``."""
+        """What is known about the flag's registers after each block of an iteration that begins with ``start``."""
         view = self.view
         header, inside = view.block_of_name[self.region.header], view.blocks_of(self.region.nodes)
         order = [b for b in view.cfg.reverse_postorder if b in inside]
@@ -332,7 +333,7 @@ class _Web:
         return tuple(sorted(self.statements & self._in(number)))
 
     def _inputs(self, statements: Iterable[int]) -> frozenset[str]:
-        """The registers in which statements of a block find the flag as other blocks left it."""
+        """The registers from which statements of a block read the flag as other blocks left it."""
         view = self.view
         return frozenset(
             read
@@ -355,21 +356,23 @@ class _Web:
         return None
 
     def _run(self, statements: Iterable[int], known: Mapping[str, Values]) -> dict[str, Values]:
-        """What is known after some statements of a block in a row, of what they write and of what was known before."""
+        """What is known after a sequence of statements in a block: about what they write, and about what was known
+        before.
+        """
         values = dict(known)
         for index in statements:
             values[self._written(index)] = self._result(index, values)
         return values
 
     def _result(self, index: int, known: Mapping[str, Values], depth: int = _DEPTH) -> Values:
-        """What a statement leaves; of registers of which nothing is ``known``, their definitions may tell."""
+        """What a statement leaves. For registers that are not in ``known``, their definitions are evaluated."""
         instruction = self._instruction(index)
         others = effects.reads(instruction) - known.keys() if depth else frozenset[str]()
         told = {name: self._defined(index, name, depth - 1) for name in sorted(others)}
         return result(instruction, {**told, **known}, self.view.types)
 
     def _defined(self, index: int, name: str, depth: int) -> Values:
-        """What a register holds before a statement, by its definitions."""
+        """What a register holds before a statement, according to its definitions."""
         found = self.view.reaching.reaching(index, name)
         return either(*(self._left(d, name, depth) for d in sorted(found)))
 

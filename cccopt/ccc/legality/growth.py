@@ -1,4 +1,4 @@
-"""Numbers over the iterations of a loop: how much they grow from one to the next, and what else varies in them.
+"""Numbers over the iterations of a loop: how much they grow from one iteration to the next, and what else varies.
 
 An abstract interpretation of integer arithmetic; `cccopt.ccc.legality.thread_memory` runs it over the code of an
 iteration. Cousot, Cousot, "Abstract interpretation", POPL 1977.
@@ -15,18 +15,18 @@ from cccopt.ptx.ir import Instruction, Operand
 from cccopt.ptx.isa import Arithmetic
 
 SYMBOLIC = math.inf
-"""The growth of what advances by a register that is the same in all iterations: not zero, and more than any span."""
+"""The growth of what advances by a register that is the same in all iterations: not zero, and above any span."""
 
 UNBOUNDED = math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """What is known of a register over the iterations of one thread (`cccopt.ccc.legality.thread_memory`).
+    """What is known about a register over the iterations of one thread (`cccopt.ccc.legality.thread_memory`).
 
-    ``growth`` is from one iteration to the next, ``span`` what else varies from the smallest to the largest, ``apart``
-    how far neighbouring lanes are apart in what is fixed over the iterations (`UNBOUNDED` where that is not known), and
-    ``value`` the number itself where it is written out.
+    ``growth`` is from one iteration to the next, ``span`` is the range of whatever else varies. ``apart`` is the
+    distance between neighboring lanes in what is fixed over the iterations (`UNBOUNDED` if unknown), and ``value`` the
+    number itself if it is a constant.
     """
 
     growth: float = 0
@@ -36,16 +36,16 @@ class Number:
 
     @property
     def fixed(self) -> bool:
-        """Whether it is the same in all iterations."""
+        """Whether the number is the same in all iterations."""
         return self.growth == 0 and self.span == 0
 
 
 DATA = Number(span=UNBOUNDED)
-"""What is found in memory, or by arithmetic that is not followed."""
+"""What is loaded from memory, or computed by arithmetic that is not followed."""
 
 
 def additions(statement: Instruction) -> Sequence[tuple[Operand, tuple[Operand, ...]]]:
-    """The ways to see a result as an operand and an amount, the product of others, that is added to it."""
+    """The ways to see a result as an operand plus an amount that is the product of other operands."""
     sources = statement.operands[1:]
     match isa.facts(statement).arithmetic, sources:
         case Arithmetic.SUM, (a, b):
@@ -102,7 +102,7 @@ def _product(a: Number, b: Number) -> Number:
     if a.value is not None:
         a, b = b, a
     if b.value is not None:
-        # Infinity times zero is no number.
+        # Infinity times zero is not a number.
         if b.value == 0:
             return Number(value=0)
         value = None if a.value is None else a.value * b.value
@@ -117,14 +117,14 @@ def _product(a: Number, b: Number) -> Number:
 
 
 def _quotient(a: Number, by: int) -> Number:
-    """A number divided by a constant that its growth is a multiple of, rounded."""
+    """A number divided, with rounding, by a constant of which its growth is a multiple."""
     apart = a.apart / by if a.apart % by == 0 else UNBOUNDED
     return Number(a.growth / by, a.span / by + bool(a.span), apart)
 
 
 def _opaque(statement: Instruction, sources: Sequence[Number]) -> Number:
-    """The result of an operation that scrambles its operands. What is made of the number of an iteration is no
-    thread's own, whatever thread has that iteration.
+    """The result of an operation that scrambles its operands. What is computed from an iteration's number belongs to no
+    thread, whichever thread runs that iteration.
     """
     apart = UNBOUNDED if any(number.apart and not number.growth for number in sources) else 0
     if all(number.fixed for number in sources):
@@ -150,7 +150,7 @@ def _opaque(statement: Instruction, sources: Sequence[Number]) -> Number:
 
 
 def joined(numbers: Sequence[Number], spread: float) -> Number:
-    """One of some numbers, and up to ``spread`` more."""
+    """One of several numbers, plus up to ``spread``."""
     if not numbers:
         return DATA
     apart = max(abs(number.apart) for number in numbers)
@@ -164,6 +164,6 @@ def joined(numbers: Sequence[Number], spread: float) -> Number:
 
 
 def values_of(type: str | None) -> float:
-    """The span of all values of a type; those of 32 bits and more know no bound."""
+    """The span of all values of a type; types of 32 bits and more count as unbounded."""
     narrow = type is not None and type[0] in "bsu" and isa.WIDTHS.get(type, 64) < 32
     return float((1 << isa.WIDTHS[type]) - 1) if narrow and type is not None else UNBOUNDED

@@ -1,8 +1,8 @@
-"""What branches tell of numbers where a statement runs: `if (x >= width) return;` says that x < width behind it.
+"""What branches say about numbers where a statement runs: after `if (x >= width) return;`, x < width holds.
 
 A *guard* is a number that is not negative there: width - 1 - x. Guards come from comparisons of integers whose branch
-control must have passed to come to the block, and from those by which a loop goes on, where they also held when control
-came to it: `for (i = first; i < n; i += step)` keeps i < n.
+control must have passed to reach the block. They also come from comparisons by which a loop continues, if these held
+when control entered it: `for (i = first; i < n; i += step)` keeps i < n.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _DEEPEST = 6
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison of integers that holds: of ``a`` with ``b``, by the words of `setp`."""
+    """A comparison of the integers ``a`` and ``b`` that holds; ``order`` is a comparison of `setp`."""
 
     order: str
     a: Value
@@ -58,7 +58,7 @@ class Comparison:
 
 
 class Guards:
-    """The guards of one function's blocks; they tell what fits into 32 bits."""
+    """The guards of one function's blocks; they show which numbers fit into 32 bits."""
 
     def __init__(self, view: View, values: SymbolicValues) -> None:
         self.view = view
@@ -68,7 +68,7 @@ class Guards:
     def at(self, block: int) -> Sequence[Value]:
         """The numbers that are not negative where a block runs."""
         if block not in self._known:
-            self._known[block] = ()  # what is asked for meanwhile does without
+            self._known[block] = ()  # queries made meanwhile do without them
             around = frozenset(loop.header for loop in self.view.loops if block in loop.blocks)
             found = [g for edge in self._edges(block) for c in self._comparisons(*edge) for g in _guards(c)]
             found += [g for loop in self.view.loops if block in loop.blocks for g in self._kept(loop)]
@@ -76,11 +76,11 @@ class Guards:
         return self._known[block]
 
     def _is_of(self, p: Polynomial, around: frozenset[int]) -> bool:
-        """Whether the loops with whose iterations it changes are all around."""
+        """Whether all loops with whose iterations ``p`` changes are in ``around``."""
         return all(self.values.symbols.atoms[number].loops <= around for number in p.atoms)
 
     def _edges(self, block: int) -> Iterator[tuple[int, int]]:
-        """The edges that control has passed last when it comes to a block."""
+        """The edges of branches that control must have passed to reach a block."""
         cfg = self.view.cfg
         for head in self.view.dominators.chain(block):
             sources = cfg.predecessors[head]
@@ -88,7 +88,7 @@ class Guards:
                 yield sources[0], head
 
     def _comparisons(self, source: int, target: int) -> Iterator[Comparison]:
-        """What holds when control passes an edge."""
+        """The comparisons that hold when control passes an edge."""
         end = control_flow.ending(self.view.body, self.view.cfg.blocks[source])
         kinds = self.view.cfg.kinds[source, target]
         if end is None or end.guard is None or len(kinds) > 1 or isa.facts(end).control is Control.INDEXED:
@@ -98,7 +98,7 @@ class Guards:
         yield from self._holding(last, end.guard.register, taken != end.guard.negated, _DEEPEST)
 
     def _holding(self, use: int, predicate: Operand, holds: bool, depth: int) -> Iterator[Comparison]:
-        """What follows where a predicate is true, or is not."""
+        """The comparisons that follow if a predicate is true, or if it is not."""
         definitions = (
             self.view.reaching.reaching(use, predicate.name)
             if isinstance(predicate, Register)
@@ -134,7 +134,7 @@ class Guards:
         return self.values.read(index, value, "u" if unsigned else "s", s.operands[1:3])
 
     def _kept(self, loop: Loop) -> Iterator[Value]:
-        """What holds in each iteration of a loop: it does in the first one, and is asked for at the end of each."""
+        """What holds in each iteration of a loop: it holds in the first one, and the end of each checks it."""
         cfg = self.view.cfg
         entries = [b for b in cfg.predecessors[loop.header] if b not in loop.blocks]
         if len(loop.latches) != 1 or len(entries) != 1:
@@ -160,7 +160,7 @@ class Guards:
     # --- whether numbers fit ---
 
     def may_wrap(self, statement: int) -> bool:
-        """Whether what ``statement`` reads as numbers may not be the values that they are taken for."""
+        """Whether a value that ``statement`` reads as a number may have wrapped around."""
         if statement not in self._wraps:
             sign, operands = self.values.read_as[statement]
             values = [self.values.of_operand(statement, operand) for operand in operands]
@@ -172,8 +172,8 @@ class Guards:
         return {}
 
     def _fits(self, statement: int, p: Polynomial, sign: str) -> bool:
-        """Whether ``p`` surely lies in the range of 32 bits. Counters do if they start there, for they are taken not to
-        wrap around.
+        """Whether ``p`` is surely in the range of 32 bits. A counter is if it starts there, because counters are
+        assumed not to wrap around.
         """
         if len(p.terms) == 1 and p.terms[0][1] == 1 and len(p.terms[0][0]) == 1:
             (number,) = p.terms[0][0]
@@ -201,11 +201,11 @@ class Guards:
 
     @cached_property
     def _asking(self) -> set[int]:
-        """What is being looked at: it is no ground for itself."""
+        """The statements being examined: none may justify itself."""
         return set()
 
     def _never_negative(self, p: Polynomial, guards: Sequence[Polynomial]) -> bool:
-        """Whether a number is 0 or more by the bounds of its atoms, or by a guard that it contains."""
+        """Whether a number is 0 or more because of the bounds of its atoms, or of a guard that it contains."""
         symbols = self.values.symbols
         for guard in (constant(0), *guards):
             for times in _multiples(p, guard):
@@ -216,7 +216,9 @@ class Guards:
         return False
 
     def _thread_numbers(self, p: Polynomial) -> Polynomial:
-        """``p`` with atoms for the numbers of threads in their grid, and for how many there are: below 2^31 each."""
+        """``p`` with atoms for the indices in the grid of a thread and of its block's first thread, and for the number
+        of threads: each below 2^31.
+        """
         for axis in "xyz":
             t, b, n, m = (
                 self.values.special(f"%{name}.{axis}") for name in ("tid", "ctaid", "ntid", "nctaid")
@@ -237,14 +239,14 @@ class Guards:
 
 
 def _multiples(p: Polynomial, guard: Polynomial) -> set[int]:
-    """How often a guard may be contained in a number."""
+    """How many times a guard may be contained in a number."""
     factors = dict(guard.terms)
     found = {f // factors[m] for m, f in p.terms if m and m in factors and f % factors[m] == 0}
     return {times for times in found if times > 0} or ({0} if guard.number == 0 else set())
 
 
 def _guards(comparison: Comparison) -> Iterator[Value]:
-    """The numbers that are not negative where a comparison holds."""
+    """The numbers that are not negative if a comparison holds."""
     a, b = comparison.a, comparison.b
     if comparison.order in ("lt", "le", "eq"):
         yield a.combined(b, b.number - a.number - (_ONE if comparison.order == "lt" else constant(0)))

@@ -1,8 +1,8 @@
 """What must hold for the in-lane form (`cccopt.ccc.plan.in_lane`): each rule states it, and the code transcribes it.
 
-Each lane runs its own instructions in their order, so that neither the user's word nor a rule on values, memory order
-or local memory is needed. What changes is which lanes run together, and when a lane runs: since `sm_70` PTX leaves both
-open. The rules refuse what depends on them all the same, in the marked loop L and in what it calls.
+Each lane runs its own instructions in order, so neither the user's promise nor a rule on values, memory order or local
+memory is needed. What changes is which lanes run together, and when a lane runs: PTX has left both open since `sm_70`.
+The rules still refuse what depends on either, in the marked loop L and in what it calls.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from cccopt.ptx.ir import Directive, Function, Instruction
 from cccopt.ptx.isa import Control, Memory, callee_of
 
 LEAST_TARGET = 70
-"""The first target whose lanes have program counters of their own."""
+"""The first target whose lanes have their own program counters."""
 
 _CLOCKS = ("%clock", "%globaltimer", "%pm")
-"""Beginnings of the names of registers that tell how much time has passed."""
+"""Prefixes of the names of registers that show how much time has passed."""
 
 
 def check_in_lane(view: View, region: Region) -> None:
@@ -56,7 +56,7 @@ class _Rules:
     region: Region
 
     def lanes_can_wait(self) -> None:
-        """Lanes of the target have program counters of their own."""
+        """Lanes of the target have their own program counters."""
         words = (
             d.arguments for d in self.view.module.items if isinstance(d, Directive) and d.name == ".target"
         )
@@ -66,13 +66,13 @@ class _Rules:
                 raise refuse(in_lane_rules.TARGET, self.region.annotation.place, target)
 
     def known_instructions(self) -> None:
-        """Every instruction that L runs is in the table."""
+        """Every instruction that L runs is in the instruction table."""
         for index, instruction in self._all_instructions:
             if not isa.facts(instruction).known:
                 raise self._refuse(in_lane_rules.UNKNOWN, index, instruction.opcode)
 
     def no_opaque_call(self) -> None:
-        """Every call leads to a function that is seen, that the user vouches for, or that is harmless."""
+        """Every call is to a function whose body is known, that the user vouches for, or that is harmless."""
         seen = {f.name for f in self.view.module.functions() if f.body is not None} | HARMLESS_CALLS
         for index, instruction in self._all_instructions:
             if isa.facts(instruction).control is not Control.CALL:
@@ -82,15 +82,17 @@ class _Rules:
                 raise self._refuse(in_lane_rules.CALL, index)
 
     def no_barrier(self) -> None:
-        """No instruction waits for other warps or for copies in flight, or is what such a wait is for."""
+        """No instruction waits for other warps or for copies in flight, or is something that such a wait waits for (an
+        arrival, a copy that begins).
+        """
         for index, instruction in self._all_instructions:
             facts = isa.facts(instruction)
             if facts.waits or facts.barrier:
                 raise self._refuse(in_lane_rules.BARRIER, index, instruction.opcode)
 
     def no_collective(self) -> None:
-        """No instruction depends on which lanes run it together. A branch in a function that L calls may promise that
-        all of them agree (``.uni``); in L itself that word goes.
+        """No instruction depends on which lanes run it together. This includes a branch, in a function that L calls,
+        that promises that all of them agree (``.uni``); in L itself, the rewrite removes that suffix.
         """
         for index, instruction in self._all_instructions:
             facts = isa.facts(instruction)
@@ -102,14 +104,14 @@ class _Rules:
                 raise self._refuse(in_lane_rules.COLLECTIVE, index, instruction.opcode)
 
     def no_clock(self) -> None:
-        """No instruction asks how much time has passed."""
+        """No instruction reads how much time has passed."""
         for index, instruction in self._all_instructions:
             for name in sorted(effects.special_registers(instruction)):
                 if name.startswith(_CLOCKS):
                     raise self._refuse(in_lane_rules.CLOCK, index, name)
 
     def no_waiting(self) -> None:
-        """Each loop ends by itself (`cccopt.ccc.legality.waiting`), as each function does that calls itself."""
+        """Each loop ends by itself (`cccopt.ccc.legality.waiting`), and so does each recursive function."""
         nest = self.view.blocks_of(self.region.nodes)
         found = waiting(self.view, (loop for loop in self.view.loops if loop.blocks <= nest))
         if found is not None:
@@ -133,11 +135,11 @@ class _Rules:
                 raise self._refuse(in_lane_rules.EXCHANGE, index)
         self._no_exchange_in_loop()
 
-    # --- what the rules ask ---
+    # --- helpers of the rules ---
 
     @cached_property
     def _all_instructions(self) -> tuple[tuple[int, Instruction], ...]:
-        """All instructions that L may run, each with the statement of L that is it or calls it."""
+        """All instructions that L may run, each with the statement of L that it is or that calls it."""
         module = self.view.module
         own = self.view.instructions(self.region.nodes)
         return tuple((index, inner) for index, i in own for inner in with_callees(module, i))
@@ -148,7 +150,7 @@ class _Rules:
         return (f for f in self.view.module.functions() if f.name in names and f.body is not None)
 
     def _may_wait(self, function: Function) -> bool:
-        """Whether a loop of a function may, or its calls of itself."""
+        """Whether a loop or the recursion of a function may wait."""
         inner = view_of(self.view.module, function)
         recursive = function.name in called(self.view.module, callees(function))
         if waiting(inner, inner.loops) is not None:
@@ -184,7 +186,9 @@ class _Rules:
 
     @cached_property
     def _has_shared(self) -> bool:
-        """Whether a generic address may point into shared memory: some function of the module has any."""
+        """Whether a generic address may point into shared memory: a function of the module has some, or an unknown
+        caller may.
+        """
         module, own = self.view.module, self.view.function
         if own.kind != "entry" and "visible" in own.linkage:
             return True

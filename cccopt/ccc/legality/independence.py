@@ -1,19 +1,19 @@
-"""Whether the iterations of a marked loop are independent in memory, as far as can be told: advice, no rule.
+"""Whether the iterations of a marked loop are independent in memory, as far as can be determined: advice, not a rule.
 
 *Proven*: every store goes to places that differ between any two iterations, of one thread or of two
 (`cccopt.ccc.legality.disjoint`), and no other iteration loads there. *Contradicted*: two accesses meet in any run that
-has two iterations (`cccopt.ccc.legality.conflicts`). *Open*: all else, with the conditions under which it is proven, or
-with the accesses of which it could not be told:
+has two iterations (`cccopt.ccc.legality.conflicts`). *Open*: everything else, with the conditions under which it is
+proven, or with the accesses that could not be decided:
 
         out[i] = f(in[i]);          proven if `out` and `in` do not overlap; `__restrict__` says so
         a[i + 1] = a[i];            contradicted: a thread uses what the one beside it uses
         sum[0] += x;                contradicted: all iterations of a thread use one place
         levels[u] = next;           open: the address is made of what is loaded
 
-It is taken for granted that a launch has fewer than 2^31 threads along each axis, and one along an axis of which the
-kernel reads no index; and that counters of loops do not wrap around. Where indices of 32 bits could otherwise wrap
-around, that they do not is a condition. Iterations in different blocks are looked at for ``grid`` only: those of other
-loops stay in their warp.
+The analysis assumes that a launch has fewer than 2^31 threads along each axis, and one along an axis whose index the
+kernel does not read; and that loop counters do not wrap around. If other 32-bit indices could wrap around, it is a
+condition that they do not. Iterations in different blocks are compared for ``grid`` only: those of other loops stay in
+their warp.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _DOES = {Memory.LOAD: "loads", Memory.STORE: "stores", Memory.ATOMIC: "updates"}
 
 
 class State(Choice):
-    """What is known of the independence of iterations."""
+    """What is known about the independence of iterations."""
 
     PROVEN = "proven"
     CONTRADICTED = "contradicted"
@@ -56,8 +56,8 @@ class State(Choice):
 
 @dataclass(frozen=True, slots=True)
 class NamedAccess:
-    """An access: what it does (``loads``, ``stores``, ``updates``, ``calls``), its CUDA line where that is known, and
-    the text of the line or of the instruction.
+    """An access: what it does (``loads``, ``stores``, ``updates``, ``calls``), its CUDA line if that is known, and the
+    text of the line or of the instruction.
     """
 
     does: str
@@ -67,9 +67,9 @@ class NamedAccess:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is known of the independence of a loop's iterations, and ``why``. Where it is open, all of ``conditions``
-    together would make it proven; without any, the ``accesses`` are those to check. Where it is contradicted, they
-    meet. ``sums`` tells that atomics add up floating-point numbers, whose order changes their last digits.
+    """What is known about the independence of a loop's iterations, and ``why``. If it is open, all of ``conditions``
+    together would make it proven; if there are none, the ``accesses`` are those to check. If it is contradicted, they
+    meet. ``sums`` says that atomics add floating-point numbers, whose last digits depend on the order.
     """
 
     state: State
@@ -82,14 +82,14 @@ class Judgement:
 def judged(
     view: View, loop: Loop, kind: Kind, *, restricted: Collection[int] = (), names: Sequence[str] = ()
 ) -> Judgement:
-    """What is known of a loop that is marked `for`, `for variable` or `grid`. ``restricted`` are the positions of the
-    kernel's parameters that are ``__restrict__``, ``names`` those of its parameters in the source.
+    """What is known about a loop that is marked `for`, `for variable` or `grid`. ``restricted`` are the positions of
+    the kernel's ``__restrict__`` parameters, ``names`` the names of its parameters in the source.
     """
     return _Judge(view, loop, kind, restricted, names).judgement()
 
 
 _Condition = str | tuple[str, str]
-"""A condition in words, or two pointers that must not overlap, the one that is written through first."""
+"""A condition in words, or two pointers that must not overlap, of which the first is written through."""
 
 
 class _Judge:
@@ -108,7 +108,7 @@ class _Judge:
         self.conflicts = Conflicts(view, loop, self.values, self._same, self._cross)
 
     def judgement(self) -> Judgement:
-        """What is known."""
+        """What is known about the loop."""
         if self.view.irreducible:
             return Judgement(State.OPEN, "the kernel has a loop with several entries")
         accesses, unclear = accesses_of(self.view, self.loop)
@@ -139,7 +139,7 @@ class _Judge:
     # --- pairs of accesses ---
 
     def _pairs(self, accesses: Sequence[Access]) -> Iterator[tuple[Access, Access]]:
-        """The pairs that may meet and where it matters, each once; the first one writes."""
+        """The pairs of accesses that may meet, if that matters, each once; the first one writes."""
         writers = [a for a in accesses if a.writes]
         loads = [a for a in accesses if not a.writes]
         for a, b in (*((a, b) for a in writers for b in loads), *combinations_with_replacement(writers, 2)):
@@ -152,7 +152,7 @@ class _Judge:
         return self.memory.may_clash(self.memory.access(a.index), self.memory.access(b.index))
 
     def _agree(self, a: Access, b: Access) -> bool:
-        """Whether both store one and the same value, whatever iteration comes there."""
+        """Whether both store the same value, whichever iterations run them."""
         if not a.memory is b.memory is Memory.STORE or a.size != b.size:
             return False
         values = [self._stored(access.index) for access in (a, b)]
@@ -170,8 +170,8 @@ class _Judge:
         return None if value.widened else value.number
 
     def _needed(self, a: Access, b: Access) -> tuple[_Condition, ...] | None:
-        """The conditions under which two accesses surely keep apart in different iterations; None where there are none
-        that would be enough.
+        """The conditions under which two accesses of different iterations are surely disjoint; None if no known ones
+        would be enough.
         """
         roots = [self.memory.roots(access.index) for access in (a, b)]
         mine, other = (self._place(access) for access in (a, b))
@@ -211,7 +211,7 @@ class _Judge:
         return {}
 
     def _bases(self, address: Polynomial) -> frozenset[tuple[object, ...]]:
-        """The pointers that an address is made of: parameters of 64 bits and variables that occur as they are."""
+        """The pointers that an address contains: 64-bit parameters and variables that occur unscaled."""
         atoms = self.values.symbols.atoms
         single = (atoms[m[0]] for m, factor in address.terms if len(m) == 1 and factor == 1)
         return frozenset(
@@ -219,7 +219,7 @@ class _Judge:
         )
 
     def _pointer(self, key: tuple[object, ...]) -> str:
-        """A pointer in words; empty where it is none of the kernel's own."""
+        """A pointer in words; empty if it is not one of the kernel's own."""
         if key[0] == "variable":
             return f"`{key[1]}`"
         address = key[2]
@@ -233,7 +233,7 @@ class _Judge:
         offset = dict(address.terms).get((), 0)
         return f"{name} at byte {offset}" if offset else name
 
-    # --- what tells iterations apart ---
+    # --- what distinguishes iterations ---
 
     @cached_property
     def _headers(self) -> frozenset[int]:
@@ -244,14 +244,14 @@ class _Judge:
 
     @cached_property
     def _same(self) -> Digits | None:
-        """What tells iterations of one thread apart."""
+        """What distinguishes iterations of one thread; None for ``grid``."""
         if self.kind is Kind.GRID:
             return None
         return Digits(self._changes, self.values.iteration(self.loop).atoms, {})
 
     @cached_property
     def _cross(self) -> Digits | None:
-        """The same of iterations of two threads."""
+        """The same for iterations of two threads; None for ``for variable``."""
         if self.kind is Kind.FOR_VARIABLE:
             return None
         grid = self.kind is Kind.GRID
@@ -272,7 +272,9 @@ class _Judge:
         return Digits(moving, frozenset(digits), extents)
 
     def _reads(self, name: str) -> bool:
-        """Whether the kernel, or what it calls, asks for an index; a loop over blocks keeps all three."""
+        """Whether the kernel, or what it calls, reads an index; a loop over blocks itself keeps all three block
+        indices.
+        """
         if name.startswith("%ctaid"):
             return self.values.loops.reads_block_index(name)
         whole = name.partition(".")[0]
@@ -291,7 +293,7 @@ class _Judge:
         return lost or [a.index, b.index]
 
     def _lost(self, access: Access) -> bool:
-        """Whether an address is made of numbers of which it is not known how they differ between iterations."""
+        """Whether an address contains numbers whose differences between iterations are not known."""
         how = self._same or self._cross
         assert how is not None
         atoms = self.values.of_address(access.index).number.atoms
@@ -321,7 +323,7 @@ class _Judge:
         return f"no {words.get(self.kind, 'iteration')} writes to memory that another one accesses{but}"
 
     def _named(self, indices: Collection[int]) -> tuple[NamedAccess, ...]:
-        """Accesses in words, those that write first, and each line once."""
+        """Accesses in words: writes come first, and each line occurs once."""
         order = sorted(indices, key=lambda i: (not self.memory.may_write(i), i))
         found = [
             NamedAccess(self._does(i), self.view.origins.own_place(i), self.view.origins.own_text(i))
@@ -344,7 +346,7 @@ class _Judge:
 
 
 def _in_words(conditions: Iterable[_Condition]) -> tuple[str, ...]:
-    """Conditions as clauses; one for each pointer of what must not overlap with it."""
+    """Conditions as clauses; one clause per pointer names all that it must not overlap."""
     others: dict[str, list[str]] = {}
     words: list[str] = []
     for condition in conditions:

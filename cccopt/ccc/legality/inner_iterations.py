@@ -1,7 +1,7 @@
-"""Whether the inner iterations of a loop have to run in their order, for what they do to memory.
+"""Whether the inner iterations of a loop have to run in order, because of what they do to memory.
 
-`#pragma ccc for variable` says that they are tasks: what they share with other lanes' inner iterations they may do in
-any order. What a lane has for itself alone is another matter, because its own inner iterations ran in order in the
+`#pragma ccc for variable` says that they are tasks: they may access what they share with other lanes' inner iterations
+in any order. What belongs to one lane is different, because the lane's own inner iterations ran in order in the
 original program:
 
         out[k] = x;             each inner iteration has an address of its own: any order
@@ -14,7 +14,7 @@ original program:
         a[k] = a[k - 1];        what another inner iteration stores: in order
         a[8 * v + k] = a[8 * v + (k - 1 & 7)];     the lane's own part of an array, not understood: in order
 
-Where addresses hide what they have in common, the pragma's word is taken.
+If addresses hide what they have in common, the pragma is trusted.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _ELSEWHERE = ("local", "param", "const")
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """An access to memory: ``base`` is the register of its address, empty for a variable's own; ``fixed`` tells whether
-    all inner iterations of a lane access one address; ``register`` and ``offset`` give it as a sum of a register of
-    the loop's header and a constant.
-    ``size`` is in bytes, ``value`` what a store stores. ``variable`` is the name of a variable at whose address it is,
-    if ``base`` is empty; ``scalar`` tells that it is one number.
+    """An access to memory. ``base`` is the register of its address, empty if that is a variable's own. ``fixed`` says
+    whether all inner iterations of a lane access one address. ``register`` and ``offset`` give the address as a
+    register of the loop's header plus a constant. ``size`` is in bytes, ``value`` is what a store stores. ``variable``
+    names the variable at whose address the access is, if ``base`` is empty; ``scalar`` says that it accesses a single
+    number.
     """
 
     index: int
@@ -64,7 +64,7 @@ class _Access:
 
 
 def in_order(view: View, path: Path) -> bool:
-    """Whether an inner iteration may depend on one before it, as far as can be seen."""
+    """Whether an inner iteration may depend on an earlier one, as far as can be determined."""
     return InnerIterations(view, path).in_order()
 
 
@@ -87,7 +87,7 @@ class InnerIterations(Induction):
             if facts.memory is Memory.NONE or facts.space in _ELSEWHERE:
                 continue
             if any(isinstance(o, TextureAddress) for o in instruction.operands):
-                # Nothing else in a loop reaches what a texture reads; of the addresses in a surface nothing is known.
+                # Nothing else in a loop accesses what a texture reads; nothing is known about addresses in a surface.
                 if facts.memory is not Memory.LOAD:
                     return True
                 continue
@@ -111,8 +111,8 @@ class InnerIterations(Induction):
         )
 
     def may_meet(self, a: int, b: int) -> bool:
-        """Whether the access ``a`` of one inner iteration may touch what ``b`` touches in another one: not where both
-        addresses advance by one constant, and keep apart.
+        """Whether the access ``a`` of one inner iteration may touch what ``b`` touches in another one: not if both
+        addresses advance by the same constant and stay apart.
         """
         found = [
             self._access(i, s)
@@ -156,10 +156,11 @@ class InnerIterations(Induction):
     def _seen_by(
         self, load: _Access, stores: Sequence[_Access], atomics: Sequence[_Access]
     ) -> Iterator[_Access]:
-        """The stores that may change what an inner iteration does by what it loads.
+        """The stores that may change what an inner iteration loads, and thereby what it does.
 
-        Those of a constant are not among them if the load only decides whether that constant is stored. All must be of
-        one size, since addresses that are multiples of it are equal or apart, and no atomic operation may change it.
+        Stores of a constant are excluded if the load only decides whether that constant is stored. All must have the
+        same size, since addresses that are multiples of it are equal or apart, and no atomic operation may change the
+        value.
         """
         constants = {
             store.index: store.value[0]
@@ -179,9 +180,7 @@ class InnerIterations(Induction):
         return (s for s in stores if constant is None or constants.get(s.index) != constant)
 
     def _keeps_order(self, store: _Access) -> bool:
-        """Whether what a store leaves in memory depends on which inner iteration comes last, at an address of the
-        lane's own.
-        """
+        """Whether what a store leaves at an address of the lane's own depends on which inner iteration comes last."""
         if store.fixed:
             statement = self.view.body[store.index]
             guard = statement.guard if isinstance(statement, Instruction) else None
@@ -193,9 +192,9 @@ class InnerIterations(Induction):
         return self._is_own(store)
 
     def _share_a_segment(self, store: _Access, load: _Access) -> bool:
-        """Whether both go to the lane's own part of one array, at addresses of which it is not known how they meet."""
+        """Whether both access the lane's own part of one array, and it is not known how their addresses meet."""
         roots = [self.view.memory.roots(access.index) for access in (store, load)]
-        # A parameter of a function, unlike a kernel's, is unknown: two such addresses may be of one array.
+        # A parameter of a function, unlike a kernel's, is unknown: two such addresses may be in one array.
         known = [found - {UNKNOWN} for found in roots]
         apart = known[0].isdisjoint(known[1]) and any(known)
         if apart or not self.may_meet(store.index, load.index):
@@ -203,8 +202,8 @@ class InnerIterations(Induction):
         return self._is_own(store, counters=True) and self._is_own(load, counters=True)
 
     def _is_own(self, access: _Access, *, counters: bool = False) -> bool:
-        """Whether the lane's own values are in the address, not only data, counters (those are as well if ``counters``)
-        and what the warp has in common.
+        """Whether the address contains the lane's own values, not only data, counters (they count as own if
+        ``counters``) and what the warp has in common.
         """
         work = [(access.index, access.base, counters)] if access.base else []
         seen: set[tuple[int, str, bool]] = set()
@@ -225,15 +224,15 @@ class InnerIterations(Induction):
                 if not effects.special_registers(statement) <= UNIFORM_SPECIAL_REGISTERS:
                     return True
                 fixed = all(self.invariance.holds(index, needed) for needed in effects.needs(statement))
-                # What is found in data that changes from one inner iteration to the next belongs to no lane.
+                # What is loaded from an address that changes from one inner iteration to the next belongs to no lane.
                 if facts.memory is Memory.NONE or (facts.memory is Memory.LOAD and fixed):
-                    # A remainder of a counter is no part of an array.
+                    # After a nonlinear operation, such as a remainder, a counter does not count as the lane's own.
                     linear = counting and facts.linear
                     work += [(index, needed, linear) for needed in effects.needs(statement)]
         return False
 
     def _growth(self, use: int, name: str, depth: int = 8) -> int | None:
-        """By how much a register grows from one inner iteration to the next as ``use`` reads it; None where that is not
+        """By how much a register, as ``use`` reads it, grows from one inner iteration to the next; None if that is not
         known.
         """
         if self.invariance.holds(use, name):
@@ -260,8 +259,9 @@ class InnerIterations(Induction):
         return step is not None and _overlap(store.offset - other.offset, step, max(store.size, other.size))
 
     def _updates(self, store: _Access, load: _Access) -> bool:
-        """Whether a store writes back a changed value that the load read from the same address, where inner iterations
-        may share addresses."""
+        """Whether a store writes back a changed value that the load read from the same address, and inner iterations
+        may share that address.
+        """
         if not store.base or not self._same_address(store, load):
             return False
         growth = self._growth(store.index, store.base)
@@ -271,7 +271,7 @@ class InnerIterations(Induction):
         return any(self._reads(store.index, name, load.index) for name in values)
 
     def _same_address(self, store: _Access, load: _Access) -> bool:
-        """Whether both go to one address in an inner iteration, as far as registers and constants tell."""
+        """Whether both access one address in an inner iteration, as far as registers and constants show."""
         if (store.base, store.variable, store.displacement) != (load.base, load.variable, load.displacement):
             return False
         reaching = self.view.reaching.reaching
@@ -303,14 +303,14 @@ class InnerIterations(Induction):
 
 
 def _plain(instruction: Instruction) -> bool:
-    """Whether it is a memory instruction with one address."""
+    """Whether an instruction is a memory instruction with one address."""
     addresses = [o for o in instruction.operands if isinstance(o, Address)]
     return len(addresses) == 1 and isa.facts(instruction).control is not Control.CALL
 
 
 def _overlap(apart: int, step: int | None, size: int) -> bool:
-    """Whether accesses of ``size`` bytes, so many bytes apart in one iteration, touch in different ones: both addresses
-    grow by ``step`` from one to the next; None is unknown.
+    """Whether accesses of ``size`` bytes, ``apart`` bytes apart in one iteration, touch in different ones. Both
+    addresses grow by ``step`` from one to the next; None means unknown.
     """
     if not step:
         return True

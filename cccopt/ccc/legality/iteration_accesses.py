@@ -1,4 +1,4 @@
-"""The accesses to memory in the iterations of a loop, and those of which it cannot be told where they go."""
+"""The memory accesses in the iterations of a loop, and the statements that may access unknown memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FLOATS = ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64")
 @dataclass(frozen=True, slots=True)
 class Access:
     """A load, store or atomic at a statement, of ``size`` bytes; ``update`` is the operator and type of an atomic whose
-    result nothing reads and that may be done in any order, empty for others.
+    result nothing reads and that may run in any order, empty for others.
     """
 
     index: int
@@ -32,13 +32,13 @@ class Access:
 
     @property
     def writes(self) -> bool:
-        """Whether it changes memory."""
+        """Whether the access changes memory."""
         return self.memory is not Memory.LOAD
 
 
 def accesses_of(view: View, loop: Loop) -> tuple[tuple[Access, ...], tuple[int, ...]]:
-    """The accesses in a loop to memory that iterations may share, and the statements of which nothing is known. Local
-    memory is a thread's own and not among them.
+    """The accesses in a loop to memory that iterations may share, and the statements about which nothing is known.
+    Local memory is excluded: it belongs to one thread.
     """
     found: list[Access] = []
     unclear: list[int] = []
@@ -64,12 +64,12 @@ def accesses_of(view: View, loop: Loop) -> tuple[tuple[Access, ...], tuple[int, 
 
 
 def updates_as(view: View, index: int) -> str:
-    """The operator and type of an atomic whose result nothing reads, and that commutes with others of the kind."""
+    """The operator and type of an atomic whose result nothing reads, and that commutes with others of its kind."""
     return commutes_as(view, index) or sums_as(view, index)
 
 
 def sums_as(view: View, index: int) -> str:
-    """The same of sums of floating-point numbers: in another order, their last digits differ."""
+    """The same for sums of floating-point numbers, whose last digits depend on the order."""
     s = view.body[index]
     assert isinstance(s, Instruction)
     facts = isa.facts(s)
@@ -80,14 +80,14 @@ def sums_as(view: View, index: int) -> str:
 
 
 def _is_own(view: View, s: Instruction) -> bool:
-    """Whether an instruction reads what nothing changes, or uses memory of the thread's own."""
+    """Whether an instruction reads what nothing changes, or uses memory that belongs to the thread."""
     facts = isa.facts(s)
     if facts.space in _OWN or facts.space == "local":
         return True
     if facts.memory is not Memory.LOAD:
         return False
     textures = any(isinstance(o, TextureAddress) for o in s.operands)
-    # What a kernel reads as a texture it may not write.
+    # A kernel may not write what it reads as a texture.
     return (textures and s.base.startswith(("tex", "tld4"))) or reads_unchanging_memory(s, view.function)
 
 

@@ -1,14 +1,14 @@
-"""Which bytes of a function's local variables statements load and store, and which of them are live.
+"""Which bytes of a function's local variables each statement loads and stores, and which of them are live.
 
-PTX does not tell arrays apart: nvcc puts all of a function into one variable (`__local_depot0`), and any of them may
-begin at any address that is computed there. So an access at a place that is always the same is one to these bytes, and
-any other one may touch the whole variable.
+PTX does not distinguish arrays: nvcc puts all arrays of a function into one variable (`__local_depot0`), and any of
+them may begin at any address that is computed there. So an access at a constant place touches just these bytes, and any
+other access may touch the whole variable.
 
         st.local.u32 [%SPL+8], %r1;         stores bytes 8 to 11, surely
         ld.local.u32 %r2, [%rd7];           %rd7 = %SPL + 4 * %r9: may load any byte
 
-Liveness is that of registers (`cccopt.analysis.liveness`) over sets of bytes. A loop of one block that stores from one
-constant place to another stores all of that (`cccopt.analysis.stored`).
+Liveness is computed as for registers (`cccopt.analysis.liveness`), over sets of bytes. A loop of one block that stores
+from one constant place to another stores all bytes in between (`cccopt.analysis.stored`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from cccopt.ptx.isa import Control, Memory, Role, callee_of
 
 @dataclass(frozen=True, slots=True)
 class LocalAccess:
-    """What a statement does to local memory, as sets of bytes: may load, may store, surely stores."""
+    """What a statement does to local memory, as sets of bytes: those that it may load, may store, and surely stores."""
 
     loads: int = 0
     stores: int = 0
@@ -42,13 +42,13 @@ class LocalAccess:
 
 @dataclass(frozen=True)
 class LocalBytes:
-    """The local memory of one function. Statements go by index, sets of bytes are bit sets (`bits`)."""
+    """The local memory of one function. Statements are given by index, sets of bytes as bit sets (`bits`)."""
 
     view: View
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
-        """The bytes of each local variable."""
+        """The size of each local variable, in bytes."""
         return self._stored.sizes
 
     def bits(self, variable: str, start: int, stop: int) -> int:
@@ -70,8 +70,8 @@ class LocalBytes:
 
     @cached_property
     def escapes(self) -> tuple[int, ...]:
-        """The statements that hand an address of local memory on to where it cannot be followed, or access local memory
-        at an address that cannot be.
+        """The statements that pass an address of local memory on to where it cannot be followed, or access local memory
+        at an address that cannot be followed.
         """
         found: list[int] = []
         for index, statement in self._instructions():
@@ -86,7 +86,7 @@ class LocalBytes:
         return tuple(found)
 
     def may_follow(self, index: int) -> bool:
-        """Whether a statement may access memory at an address that was handed on."""
+        """Whether a statement may access memory at an address that was passed on."""
         statement = self.view.body[index]
         if not isinstance(statement, Instruction):
             return False
@@ -100,16 +100,16 @@ class LocalBytes:
     # --- data flow ---
 
     def stored_in(self, blocks: Iterable[int]) -> int:
-        """All that statements of some blocks may store."""
+        """All bytes that statements of some blocks may store."""
         statements = (i for block in blocks for i in self.view.cfg.blocks[block].statements())
         return union(self.accesses[i].stores for i in statements if i in self.accesses)
 
     def live(
         self, blocks: Collection[int], header: int | None = None, cut: Collection[int] = ()
     ) -> Mapping[int, int]:
-        """What may be loaded before it is stored from the beginning of each of ``blocks`` on, as long as control stays
-        in them and does not come to ``header``. What a loop stores as a whole does not count if one of the blocks
-        ``cut`` is in it.
+        """The bytes that may be loaded before they are stored, from the beginning of each of ``blocks`` onwards, as
+        long as control stays in them and does not reach ``header``. What a loop stores as a whole does not count if it
+        contains one of the blocks ``cut``.
         """
         followed = {b: self._stored_by_loop(b) if b not in cut else 0 for b in blocks}
 
@@ -124,7 +124,7 @@ class LocalBytes:
         return solve(Analysis(Direction.BACKWARD, 0, 0, or_, transfer), self._graph(blocks, header)).before
 
     def stored_before(self, blocks: Collection[int], header: int) -> Mapping[int, int]:
-        """What code of ``blocks`` may have stored where each of them begins, since control was at ``header`` last."""
+        """What code of ``blocks`` may have stored, since control was last at ``header``, where each of them begins."""
 
         def transfer(block: int, stored: int) -> int:
             return stored | self.stored_in([block])
@@ -137,7 +137,7 @@ class LocalBytes:
         return FlowGraph(inside, frozenset({min(blocks)}), frozenset())
 
     def _stored_by_loop(self, block: int) -> int:
-        """What the loop that consists of a block alone has surely stored when control leaves it."""
+        """What the loop that consists of only this block has surely stored when control leaves it."""
         if self._stored.loop_of(block) is None:
             return 0
         found = 0
@@ -168,7 +168,7 @@ class LocalBytes:
         )
 
     def _of_values(self, index: int) -> int:
-        """All of the variables whose addresses a statement reads as values."""
+        """All bytes of the variables whose addresses a statement reads as values."""
         statement = self.view.body[index]
         assert isinstance(statement, Instruction)
         roots = AddressRoots(self.view.function, self.view.reaching)
@@ -177,7 +177,9 @@ class LocalBytes:
 
     @cached_property
     def _printed(self) -> Mapping[int, int]:
-        """The statements that pass an address of local memory to a system call that only reads there, and the call."""
+        """The statements that pass an address of local memory to a system call that only reads there, each with the
+        call.
+        """
         found: dict[int, int] = {}
         for block in self.view.cfg.blocks:
             passing: list[int] = []
@@ -201,7 +203,7 @@ class LocalBytes:
         work: list[str] = []
         for _, statement in self._instructions():
             if isa.facts(statement).pure:
-                # What is found out by comparing addresses is none.
+                # The result of comparing addresses is not an address.
                 made = {name for name in effects.writes(statement) if self.view.types[name] != "pred"}
                 for name in effects.reads(statement):
                     derived.setdefault(name, set()).update(made)
@@ -221,7 +223,7 @@ class LocalBytes:
 
     @cached_property
     def _starts(self) -> Mapping[str, int]:
-        """The number of the first byte of each variable."""
+        """The index of the first byte of each variable."""
         found, start = dict[str, int](), 0
         for name, size in self.sizes.items():
             found[name] = start
@@ -234,12 +236,12 @@ class LocalBytes:
 
 
 def _values(statement: Instruction) -> Iterator[tuple[Operand, str]]:
-    """The registers that a statement reads other than to access memory there, with the operands that they are in."""
+    """The registers that a statement reads other than as addresses to access, with the operands that contain them."""
     for operand, role in zip(statement.operands, isa.facts(statement).roles, strict=True):
         if role is not Role.DEF and not isinstance(operand, Address):
             yield from ((operand, r.name) for r in isa.registers_in(operand) if isinstance(r, Register))
 
 
 def union(sets: Iterable[int]) -> int:
-    """All bytes of some sets."""
+    """The union of some sets of bytes."""
     return reduce(or_, sets, 0)

@@ -1,19 +1,19 @@
-"""Local memory that waits with a token: what the rest of its iteration loads, and the iteration has stored.
+"""Local memory that waits with a token: what the rest of its iteration loads and the iteration has already stored.
 
-Local memory belongs to a thread, and a token may go on in another one. So what is live at a point is copied to the
-stack when the token is pushed, and into the local memory of the lane that pops it. An address needs no care: local
-memory is a window of each thread's own, at one place in the generic address space (PTX ISA 9.0, 5.1.5 and 9.7.9.21), so
-that one number names the same variable in all threads of a kernel.
+Local memory belongs to a thread, and a token may continue in another one. So what is live at a point is copied to the
+stack when the token is pushed, and into the local memory of the lane that pops it. An address needs no translation.
+Local memory is a window private to each thread, at one place in the generic address space (PTX ISA 9.0, 5.1.5 and
+9.7.9.21), so one number names the same variable in all threads of a kernel.
 
-A lane holds one token at a time, and begins its next iteration without any. So its own local memory is free for the
-token that it runs, as long as nothing else is there that it needs. With, for each byte,
+A lane holds one token at a time, and begins its next iteration without one. So its own local memory is free for the
+token that it runs, as long as it holds nothing else that the lane needs. With these terms for each byte,
 
     waiting     loaded after a point before it is stored, and stored in the iteration before the point
     written     waiting at some point, or stored by code that tokens run: lost in the lane that runs a token
 
-what is *written* must not be loaded after the loop; nor by an iteration before that stores it, if code before the loop
-may have stored it. Where none has, the user's word is enough: iterations may run in any order, so each may be the
-first, which finds there nothing at all. And what tokens load must come from their own iteration.
+what is *written* must not be loaded after the loop, nor by an iteration that has not stored it yet, if code before the
+loop may have stored it. If no such code has, the user's promise is enough: iterations may run in any order, so each may
+be the first one, which finds no value there. And what tokens load must come from their own iteration.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cccopt.ccc.outcome.refusal import Refusal, refuse
 from cccopt.ccc.regions.points import Point
 
 MOST = 256
-"""Bytes of local memory that may wait with a token: more are copied for longer than most tokens run."""
+"""The most bytes of local memory that may wait with a token: copying more takes longer than most tokens run."""
 
 _TOGETHER = (
     "; if the reported access is to another array, index that one by constants: a computed index counts as an access to"
@@ -39,7 +39,7 @@ _TOGETHER = (
 
 @dataclass(frozen=True, slots=True)
 class LocalWord:
-    """``size`` (4 or 8) bytes of a local variable, from a multiple of that on. The last ones may lie past its end."""
+    """``size`` (4 or 8) bytes of a local variable, at a multiple of ``size``. The last ones may be past its end."""
 
     variable: str
     offset: int
@@ -57,7 +57,7 @@ class LocalContext:
         return self._words[point.begin]
 
     def check(self) -> None:
-        """Raises Refusal where local memory of tokens cannot be told from that of their lanes, or is too much."""
+        """Raises Refusal if local memory of tokens cannot be distinguished from that of their lanes, or is too much."""
         for point in self.carrying.region.points:
             self._check_followed(point)
             self._check_lasting(point)
@@ -78,7 +78,7 @@ class LocalContext:
         return self._live.get(begin, 0) & self._stored[begin]
 
     def _rounded(self, bytes: int) -> tuple[LocalWord, ...]:
-        """The words that hold some bytes."""
+        """The words that contain some bytes."""
         local, found = self._local, list[LocalWord]()
         for name, size in local.sizes.items():
             for start in range(0, size, 8):
@@ -102,7 +102,7 @@ class LocalContext:
 
     @cached_property
     def _live(self) -> Mapping[int, int]:
-        """What iterations load that they have not stored, from the beginning of each block on."""
+        """What iterations load without having stored it, from the beginning of each block onwards."""
         begins = [self.carrying.view.block_of_name[p.begin] for p in self.carrying.region.points]
         return self._local.live(self._blocks, self._header, begins)
 

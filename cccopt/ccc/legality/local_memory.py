@@ -1,10 +1,10 @@
 """Local memory that tasks use: it belongs to a lane, while a task may run in another one (DESIGN 4.1).
 
-What a task stores and loads again while it runs may stay in local memory: `sinf` keeps scratch there. Nothing may live
-into a task or out of it. That is so where no other code uses local memory at all, or where every load, in the task and
-elsewhere, surely finds what the same piece of code has stored (`cccopt.analysis.stored`), with no task between: nvcc
-gives the scratch of all calls of `sinf` one address. The task of a ``for variable`` loop may change lanes from inner
-iteration to inner iteration: there each must store before it loads.
+What a task stores and loads again while it runs may stay in local memory: `sinf` keeps scratch there. No local memory
+may be live into a task or out of it. That holds if no other code uses local memory at all. It also holds if every load,
+in the task and elsewhere, surely finds what the same piece of code has stored (`cccopt.analysis.stored`), with no task
+in between. In code by nvcc, the scratch of all calls of `sinf` has one address. The task of a ``for variable`` loop may
+change lanes between inner iterations, so each of these must store before it loads.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LocalMemory:
     memory: MemoryAliasing
 
     def clash(self, path: Path, code: Collection[int]) -> tuple[int, int] | None:
-        """A statement of ``code``, which tasks of ``path`` run, and one that may not use local memory beside it."""
+        """A statement of ``code``, which tasks of ``path`` run, and one that may not use local memory as well."""
         users = [index for index in code if index in self._users]
         if not users:
             return None
@@ -49,8 +49,8 @@ class LocalMemory:
 
     @cached_property
     def _all_assigned(self) -> bool:
-        """Whether every load from local memory finds what code of its own path, or of none, has stored before it,
-        with no path between.
+        """Whether every load from local memory finds what code of the same paths, or of none, has stored before it,
+        with no other path in between.
         """
         plain = all(self._is_plain(i) for i in self._users)
         loads = [i for i in self._users if self._facts(i).memory is Memory.LOAD]
@@ -82,7 +82,7 @@ class LocalMemory:
         return a == b or (b not in turns and not any(self._is_between(t, a, b) for t in turns - {a}))
 
     def _is_between(self, turn: int, a: int, b: int) -> bool:
-        """Whether the block ``turn`` is on a way from ``a`` to ``b`` that does not come to either in between."""
+        """Whether the block ``turn`` is on a way from ``a`` to ``b`` that does not pass either in between."""
         return a in self._around(turn, b, forward=False) and b in self._around(turn, a, forward=True)
 
     def _around(self, start: int, stop: int, *, forward: bool) -> set[int]:
@@ -103,7 +103,7 @@ class LocalMemory:
 
     @cached_property
     def _users(self) -> frozenset[int]:
-        """The statements that access local memory, or hand on its address other than to pure code."""
+        """The statements that access local memory, or pass its address on to anything but pure code."""
         return frozenset(
             index
             for index, statement in enumerate(self.view.body)
@@ -138,7 +138,7 @@ class LocalMemory:
         return next(iter(sorted([*odd, *moving, *early])), None)
 
     def _is_plain(self, index: int) -> bool:
-        """Whether a statement loads from or stores to local memory by name, and no more."""
+        """Whether a statement is a plain load or store that names the local state space."""
         facts = self._facts(index)
         plain = facts.memory in (Memory.LOAD, Memory.STORE) and not facts.volatile
         return plain and facts.space == "local"
@@ -149,12 +149,12 @@ class LocalMemory:
         return isa.facts(statement)
 
     def _stores_before(self, path: Path, store: int, load: int) -> bool:
-        """Whether each inner iteration that comes to ``load`` has stored all that the loop of ``store`` in it
+        """Whether each inner iteration that reaches ``load`` has stored all that ``store``, with the loop around it,
         stores.
         """
         block, own = self.view.cfg.block_of(load), self.view.cfg.block_of(store)
         body = self.view.blocks_of(path.nodes)
-        # The outermost loop around the store inside the inner iteration: its blocks run again.
+        # The outermost loop around the store inside the inner iteration: its blocks run several times.
         around = max(
             (loop.blocks for loop in self.view.loops if own in loop.blocks and loop.blocks < body),
             key=len,
@@ -186,15 +186,14 @@ class LocalMemory:
         return effects.reads(self.view.body[index])
 
     def _fixed(self, path: Path, use: int, register: str) -> bool:
-        """Whether the register's value is made from constants and what the loop does not write."""
+        """Whether the register's value is computed from constants and from what the loop does not write."""
         body = self.view.blocks_of(path.nodes)
         found: set[int] = set()
         work = [(use, register)]
         while work:
             definitions = self.view.reaching.reaching(*work.pop())
             inside = {d for d in definitions if d != ENTRY and self.view.cfg.block_of(d) in body}
-            # One that comes both from before the loop and from inside it is carried from one inner iteration to the
-            # next.
+            # A value from both before the loop and inside it is carried from one inner iteration to the next.
             if inside and inside != definitions:
                 return False
             for definition in inside - found:
@@ -209,7 +208,7 @@ class LocalMemory:
 
 
 def _reached(edges: Sequence[Sequence[int]], start: int, stop: int) -> set[int]:
-    """The blocks that ``start`` leads to, ``stop`` where ways end among them, ``start`` itself not."""
+    """The blocks that ``start`` leads to, including ``stop``, where ways end, but not ``start`` itself."""
     found: set[int] = set()
     work = list(edges[start])
     while work:
@@ -221,7 +220,9 @@ def _reached(edges: Sequence[Sequence[int]], start: int, stop: int) -> set[int]:
 
 
 def derived_from(names: Iterable[str], derived: Mapping[str, Collection[str]]) -> frozenset[str]:
-    """The registers ``names``, and all that are computed from them; ``derived`` says which are from one directly."""
+    """The registers ``names``, and all that are computed from them; ``derived`` gives those computed directly from
+    each.
+    """
     found: set[str] = set()
     work = list(names)
     while work:

@@ -1,4 +1,4 @@
-"""Local memory that one iteration of a thread leaves to another one."""
+"""Local memory that one iteration of a thread leaves for another one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cccopt.ccc.legality.local_bytes import LocalBytes
 
 
 def strays(view: View, loop: Loop) -> tuple[int, ...]:
-    """The statements of a loop that may load from local memory what another iteration has stored, or that hand on an
+    """The statements of a loop that may load from local memory what another iteration has stored, or that pass on an
     address in it.
     """
     local = LocalBytes(view)

@@ -1,4 +1,4 @@
-"""Names a value that a path hands on: by its variable if the source shows one, else by the line that computes it.
+"""Names a value that a path passes on: by its variable if the source shows one, otherwise by the line that computes it.
 
 r = f(v);               the line of the definition assigns `r`, the line of the reader names it: `r`
 out[i] = r;
@@ -17,7 +17,7 @@ from cccopt.ccc.regions.paths import Path
 from cccopt.ptx.ir import Instruction, Register
 
 _COPIES = 8
-"""Moves that are followed from a definition to what computes it, and from a reader to what uses it."""
+"""The most moves followed from a definition to what computes it, and from a reader to what uses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,9 @@ class LostValue:
 
 
 def lost_value(view: View, path: Path, register: str, *, carried: bool) -> LostValue:
-    """The value that ``path`` writes to a register: one that later code reads, or, if ``carried``, a later run."""
+    """The value that ``path`` writes to a register and that later code reads or, if ``carried``, a later run of the
+    path.
+    """
     if not view.origins.known:
         return LostValue(f"`{register}`")
     found = [
@@ -45,7 +47,7 @@ def lost_value(view: View, path: Path, register: str, *, carried: bool) -> LostV
 
 
 def computed_value(view: View, index: int) -> LostValue:
-    """What a statement computes."""
+    """The value that a statement computes."""
     notes = view.origins.notes("computed here", index)
     if notes:
         return LostValue(f"the value of `{view.origins.text(index)}`", notes)
@@ -53,12 +55,12 @@ def computed_value(view: View, index: int) -> LostValue:
 
 
 def _variables(view: View, definition: int, reader: int) -> frozenset[str]:
-    """The variables that the line of a definition assigns and that of a reader names."""
+    """The variables that a definition's line assigns and a reader's line names."""
     return view.origins.assigned(definition) & view.origins.named(reader)
 
 
 def _uses(view: View, path: Path, register: str, carried: bool) -> Iterator[tuple[int, int]]:
-    """Definitions of a register in the path and what reads them, copies left out."""
+    """Definitions of a register in the path, each with a reader; copies are skipped."""
     inside = set(view.statements(path.nodes))
     for (definition, name), readers in view.readers.items():
         if name == register and definition in inside:

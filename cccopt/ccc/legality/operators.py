@@ -1,4 +1,4 @@
-"""Associative operators, and the instructions that update a register by one."""
+"""Associative operators, and the instructions that update a register with one."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _INTEGERS = {f"{sign}{bits}": f"b{bits}" for sign in "usb" for bits in (32, 64)}
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An associative and commutative operator (as a pragma spells it) on a type: ``f32``, ``f64``, ``b32``, ``b64``, of
-    `min` and `max` on integers ``u32`` and the like. ``ftz`` flushes subnormal numbers, ``nan`` keeps NaN.
+    """An associative and commutative operator (as a pragma spells it) on a type: ``f32``, ``f64``, ``b32``, ``b64``;
+    for `min` and `max` of integers, one with a sign such as ``u32``. ``ftz`` flushes subnormal numbers, ``nan`` keeps
+    NaN.
     """
 
     sign: str
@@ -35,24 +36,24 @@ class Operator:
 
     @property
     def is_extreme(self) -> bool:
-        """Whether it is `min` or `max`."""
+        """Whether the operator is `min` or `max`."""
         return self.sign in ("min", "max")
 
     @property
     def is_float_extreme(self) -> bool:
-        """Whether it is `min` or `max` of floating-point numbers. They keep their bits, but not where the identity is
-        put into a value: that makes a NaN the canonical one, and with ``.ftz`` a subnormal number zero.
+        """Whether the operator is `min` or `max` of floating-point numbers. They keep their bits, except when combined
+        with the identity: that makes a NaN the canonical one and, with ``.ftz``, a subnormal number zero.
         """
         return self.floating and self.is_extreme
 
     @property
     def reassociates(self) -> bool:
-        """Whether another order gives other last digits."""
+        """Whether a different order gives different last digits."""
         return self.floating and self.sign in "+*"
 
     @property
     def opcode(self) -> str:
-        """The instruction ``opcode d, a, b`` that puts two contributions together."""
+        """The opcode of the instruction ``opcode d, a, b`` that combines two contributions."""
         flags = (".ftz" if self.ftz else "") + (".NaN" if self.nan else "")
         if self.sign in _NAMES:
             return f"{_NAMES[self.sign]}{flags}.{self.type}"
@@ -71,12 +72,12 @@ class Operator:
 
     @property
     def identity(self) -> Literal:
-        """The bits of the value that changes no other."""
+        """The bits of the value that leaves every other value unchanged."""
         ones = (1 << self.bits) - 1
         top = 1 << (self.bits - 1)
         infinity = {"f32": 0x7F800000, "f64": 0x7FF0000000000000}.get(self.type, 0)
         if self.is_float_extreme:
-            # Without .NaN, these give the other operand where one is NaN, and never this NaN.
+            # Without .NaN, these opcodes give the other operand if one is NaN, and never this NaN.
             bits = (infinity | (top if self.sign == "max" else 0)) if self.nan else ones
         elif self.floating:
             bits = top if self.sign == "+" else {"f32": 0x3F800000, "f64": 0x3FF0000000000000}[self.type]
@@ -94,7 +95,7 @@ class Operator:
 
 
 def operator_of(instruction: Instruction, name: str) -> Operator | None:
-    """The operator by which ``instruction`` updates the register ``name``, which must be one operand and no other."""
+    """The operator with which ``instruction`` updates the register ``name``, which must be exactly one operand."""
     sign, arithmetic = _sign(instruction), isa.facts(instruction).arithmetic
     modifiers, kind = instruction.parts[1:-1], instruction.parts[-1]
     operands = instruction.operands
@@ -136,7 +137,7 @@ def _sign(instruction: Instruction) -> str | None:
 
 
 def hands_on(instruction: Instruction, name: str) -> bool:
-    """Whether ``instruction`` only copies the register ``name``, or chooses it, or (guarded) leaves it as it is."""
+    """Whether ``instruction`` only copies the register ``name``, selects it, or (guarded) leaves it as it is."""
     operands, guard = instruction.operands, instruction.guard
     if guard is not None and guard.register.name == name:
         return False
@@ -146,6 +147,6 @@ def hands_on(instruction: Instruction, name: str) -> bool:
         return True
     if instruction.base == "selp":
         return operands[3] != Register(name)
-    # The old value of what a guarded update may write: the search for reductions asks what it is.
+    # The old value of what a guarded update may write: the search for reductions checks it.
     sources = effects.reads(instruction)
     return guard is not None and _sign(instruction) is not None and name not in sources

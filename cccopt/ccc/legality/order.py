@@ -1,19 +1,19 @@
 """May two accesses to memory change order? The one module that answers for everything that the rewrite defers.
 
-A *token* is one iteration of the marked loop. The pragma's word is that tokens are independent; it says nothing of the
-order inside one. A path P runs as a task, later than what follows it in its token: it *overtakes* nothing and is
-overtaken by all of that, so each access of P, and of the continuation that moves along with it, must commute with each
+A *token* is one iteration of the marked loop. The pragma promises that tokens are independent; it says nothing about
+the order inside one. A path P runs as a task, later than what follows it in its token: it *overtakes* nothing, and all
+of that overtakes it. So each access of P, and of the continuation that moves with it, must commute with each
 
 * access that follows P in the same inner iteration, or after the loops of tasks around P (`clash`);
-* access of a later inner iteration of a loop of tasks around P, other runs of P included
-  (`clash_in_inner_iterations`). A `for variable` is the user's word that its inner iterations are independent, except
-  where their order is known to matter (`cccopt.ccc.legality.inner_iterations`); those of a `while` keep their order.
+* access of a later inner iteration of a loop of tasks around P, including other runs of P
+  (`clash_in_inner_iterations`). With `for variable`, the user promises that inner iterations are independent, except
+  when their order is known to matter (`cccopt.ccc.legality.inner_iterations`); those of a `while` keep their order.
 
-Two accesses commute if neither writes, if they cannot touch the same bytes (`cccopt.analysis.memory`: state spaces,
-roots of addresses, memory that nothing writes), or if both are integer atomics of one operation whose results nothing
-reads. In another inner iteration an address that advances by a constant is another address.
+Two accesses commute if neither writes, or if they cannot touch the same bytes (`cccopt.analysis.memory`: state spaces,
+roots of addresses, memory that nothing writes). They also commute if both are integer atomics of one operation whose
+results nothing reads. An address that advances by a constant is a different address in each inner iteration.
 
-Two tokens of one thread meet at the addresses that a thread uses again (`cccopt.ccc.legality.thread_memory`):
+Two tokens of one thread meet at the addresses that the thread uses again (`cccopt.ccc.legality.thread_memory`); see
 `meeting`.
 """
 
@@ -38,12 +38,12 @@ from cccopt.ptx.ir import Instruction
 from cccopt.ptx.isa import Memory
 
 _Kind = tuple[Access, str]
-"""What an access may touch, and the operation that it commutes by; equal for most accesses of a loop."""
+"""What an access may touch, and the operation under which it commutes; equal for most accesses of a loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Two statements that may not change order: one that tasks of a path run, and one that then comes first."""
+    """Two statements that may not change order: one that tasks of a path run, and one that would then run first."""
 
     deferred: int
     other: int
@@ -64,9 +64,9 @@ class MemoryOrder:
         return [*own, *moved]
 
     def following(self, path: Path) -> list[int]:
-        """The statements of a token that follow the path and run in the lane that made the task: those of the same
-        inner iteration of all loops of tasks around it, those after these loops, and what decides whether there is
-        another token.
+        """The statements of a token that follow the path and run in the lane that made the task. They are those of the
+        same inner iteration of all loops of tasks around it, those after these loops, and those that decide whether
+        another token exists.
         """
         around = self._loops_of_tasks(path)
         starts = self._starts(self.region.annotation.region)
@@ -80,11 +80,11 @@ class MemoryOrder:
         return [i for i in self.view.statements(same | after) if i not in skipped]
 
     def clash(self, path: Path) -> Clash | None:
-        """An access of the path's tasks and one that follows the path which may not change order."""
+        """An access of the path's tasks and one after the path, if these two may not change order."""
         return self.first_clash(self.deferred(path), self.following(path))
 
     def clash_in_inner_iterations(self, path: Path) -> Clash | None:
-        """An access of the path's tasks and one of another inner iteration which may not change order."""
+        """An access of the path's tasks and one of another inner iteration, if these two may not change order."""
         for loop in self._loops_of_tasks(path):
             iterations = InnerIterations(self.view, loop)
             if loop.annotation.kind == Kind.FOR_VARIABLE and not iterations.in_order():
@@ -104,7 +104,8 @@ class MemoryOrder:
 
     def meeting(self, path: Path, *, own: bool) -> Clash | None:
         """An access of the path's tasks and one of another token of the same thread that meet at an address which
-        belongs to the thread: both ``own`` to the path, or the other one, a write, elsewhere in the loop.
+        belongs to the thread. If ``own``, both are in the path; otherwise, the other one is a write elsewhere in the
+        loop.
         """
         mine = self._accesses(self.deferred(path))
         if own:
@@ -118,7 +119,7 @@ class MemoryOrder:
                 return clash
         return None
 
-    # --- what the answers are made of ---
+    # --- helpers ---
 
     def first_clash(self, mine: Iterable[int], others: Iterable[int]) -> Clash | None:
         """An access of ``mine`` and one of ``others`` that may not change order."""
@@ -135,8 +136,8 @@ class MemoryOrder:
         return self._clashes(self._kind(a), self._kind(b))
 
     def _clashes(self, a: _Kind, b: _Kind) -> bool:
-        """Whether two accesses may touch the same bytes, one of them writing, and leave something else in the other
-        order.
+        """Whether two accesses may touch the same bytes, at least one of them writing, and leave a different result in
+        the other order.
         """
         return not (a[1] and a[1] == b[1]) and self.view.memory.may_clash(a[0], b[0])
 
@@ -168,12 +169,12 @@ class MemoryOrder:
         return [p for p in self.region.all_paths() if p.is_loop and path.nodes < p.nodes]
 
     def _starts(self, region: int) -> frozenset[str]:
-        """The nodes at which an iteration of a marked loop starts; one that the compiler has unrolled has several."""
+        """The nodes at which an iteration of a marked loop starts; a loop that the compiler unrolled has several."""
         markers = self.view.markers("body.begin", region)
         return self.view.names_of(self.view.cfg.block_of(i) for i in markers)
 
     def _stops(self, starts: frozenset[str]) -> frozenset[str]:
-        """Where a token ends: the next one starts after its test, or at the header where there is no marker."""
+        """Where a token ends: where the next one starts, after its test, or at the header if there is no marker."""
         return starts if starts & self.region.nodes else frozenset({self.region.header})
 
     @cached_property

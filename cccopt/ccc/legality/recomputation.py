@@ -1,4 +1,4 @@
-"""Values of a path that a lane computes again for itself, where that is cheaper than to move what reads them.
+"""Values of a path that a lane recomputes for itself, because that is cheaper than moving what reads them.
 
 if (v > 0.5f) { w = a[i]; f(w); }      nvcc merges the two loads of a[i]: the path has one, and hands w on
 out[i] = w;                            the lane loads a[i] again, and the store does not move
@@ -28,7 +28,7 @@ class Recomputation:
 
 
 def recomputation(view: View, path: Path, outs: Iterable[str], most: float) -> Recomputation:
-    """The registers among ``outs`` that a lane computes again for at most ``most`` issue slots each."""
+    """The registers among ``outs`` that a lane recomputes for at most ``most`` issue slots each."""
     slices = {name: _slice(view, path, name) for name in sorted(outs)}
     chosen = {name: s for name, s in slices.items() if s is not None and _cost(view, s) <= most}
     rank = {block: position for position, block in enumerate(view.cfg.reverse_postorder)}
@@ -41,7 +41,7 @@ def recomputation(view: View, path: Path, outs: Iterable[str], most: float) -> R
 
 
 def repeatable(view: View, instruction: Instruction) -> bool:
-    """Whether running it twice gives the same result: pure, or a load of what nothing writes."""
+    """Whether running an instruction twice gives the same result: it is pure, or loads what nothing writes."""
     facts = isa.facts(instruction)
     if not facts.known or facts.control is not Control.NEXT or isa.is_conditional_write(instruction):
         return False
@@ -76,5 +76,5 @@ def _slice(view: View, path: Path, name: str) -> tuple[int, ...] | None:
 
 
 def _cost(view: View, statements: Iterable[int]) -> float:
-    """Issue slots."""
+    """The issue slots of the statements."""
     return sum(isa.facts(s).slots for i in statements if isinstance(s := view.body[i], Instruction))

@@ -1,16 +1,16 @@
-"""Reductions: registers that iterations only update by one associative operator, as `reduce(+: sum)` says (DESIGN 4.3).
+"""Reductions: registers that iterations only update with one associative operator, as in `reduce(+: sum)` (DESIGN 4.3).
 
-Names do not survive into PTX, so they are found by shape. The *values* of an accumulator are what its register holds at
-the marked loop's header and all that the loop makes of it
+Names do not survive into PTX, so reductions are found by shape. The *values* of an accumulator are what its register
+holds at the marked loop's header and all that the loop derives from it
 
         add.f32 %f1, %f1, %f9;      an update by `+`: %f1 is an operand, %f9 none of its values
         mov.f32 %f2, %f1;           a copy
         selp.f32 %f1, %f2, %f1, %p; a choice among values
 
-and nothing else in the loop reads one. A task then starts with the operator's identity instead of the value, ends
-with what it contributes, and the contributions of all tasks may be put together in any order. In the *any-lane* form
-each lane adds up what it runs, for itself or for others; that is right if all lanes' values end in one atomic of the
-operator on one address after the loop. Else the *owner* of a task gets its contribution.
+and nothing else in the loop reads one. A task then starts with the operator's identity instead of the value and ends
+with its contribution, and the contributions of all tasks may be combined in any order. In the *any-lane* form, each
+lane accumulates what it runs, for itself or for others; that is right if the values of all lanes end in one atomic of
+the operator on one address after the loop. Otherwise, the *owner* of a task gets its contribution.
 
 Safety: REASSOCIATES for floating-point `+` and `*`.
 """
@@ -44,10 +44,10 @@ Value = tuple[int, str]
 @dataclass(frozen=True, eq=False)
 class Reduction:
     """An accumulator of a region: the register that holds it at the loop's header, its values in and before the loop,
-    and for each statement that updates it the register it writes and the operand that it updates.
+    and for each statement that updates it, the register written and the operand updated.
 
-    ``at_exits`` are the registers that hold it where lanes leave the loop; ``any_lane`` whether all lanes' values end
-    in one result there.
+    ``at_exits`` are the registers that hold it where lanes leave the loop; ``any_lane`` says whether the values of all
+    lanes end in one result there.
     """
 
     register: str
@@ -84,7 +84,7 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Reductions:
-    """The accumulators of a region, and for registers that are none the reason, as a clause."""
+    """The accumulators of a region, and for registers that are not accumulators the reason, as a clause."""
 
     found: tuple[Reduction, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
@@ -94,8 +94,8 @@ class Reductions:
         return next((r for r in self.found if index in r.updates), None)
 
     def of(self, view: View, path: Path) -> tuple[Reduction, ...]:
-        """Those that the code of ``path`` updates, and that a task can: in one register, the one of the loop's header,
-        of which nothing else keeps an older value.
+        """The reductions that the code of ``path`` updates and that a task can update: each is in one register, the one
+        of the loop's header, and nothing else keeps an older value of it.
         """
         inside = set(view.statements(path.nodes))
         begin = view.cfg.blocks[view.block_of_name[path.begin]].start
@@ -118,7 +118,9 @@ class Reductions:
         return tuple(chosen)
 
     def movable(self, view: View, index: int) -> bool:
-        """Whether an update may run elsewhere: nothing keeps the value that it updates, or decides by it."""
+        """Whether an update may run elsewhere: nothing keeps the value that it updates, or makes a decision that
+        depends on it.
+        """
         r = self.updating(index)
         statement = view.body[index]
         if isinstance(statement, Instruction) and statement.base == "selp":
@@ -137,7 +139,7 @@ def no_reduction(view: View, region: Region, path: Path, name: str, reductions: 
 
 
 def reductions(view: View, region: Region) -> Reductions:
-    """The accumulators of ``region`` by operators that its pragma names; none without the clause."""
+    """The accumulators of ``region`` whose operators its pragma names; none without the clause."""
     if not region.annotation.reductions:
         return Reductions()
     search = _Search(view, region)
@@ -159,7 +161,7 @@ def reductions(view: View, region: Region) -> Reductions:
 
 
 def named_for(region: Region, sign: str) -> tuple[str, ...]:
-    """The variables of the region's clauses that an operator may update: by `|` flags, too, which are kept as words
+    """The variables of the region's clauses that an operator may update; for `|`, also flags, which are kept as words
     (`cccopt.passes.flag_reductions`).
     """
     meant = FLAG_OPERATORS if sign == "|" else {sign}
@@ -168,8 +170,7 @@ def named_for(region: Region, sign: str) -> tuple[str, ...]:
 
 def loop_sums(view: View, region: Region, path: Path, names: Collection[str]) -> tuple[Reduction, ...] | None:
     """The registers ``names``, which a loop of tasks leaves for later code, as accumulators that its inner iterations
-    only update: none is missing, and floating-point ones are named by the region's clause. None where one is something
-    else.
+    only update. None unless all of them are, and the region's clause names the operators of floating-point ones.
     """
     signs = {sign for sign, _ in region.annotation.reductions}
     search = _Search(view, replace(region, header=path.begin, nodes=path.nodes, preheader=frozenset()))
@@ -190,7 +191,7 @@ def loop_sums(view: View, region: Region, path: Path, names: Collection[str]) ->
 
 
 class _Not(Exception):
-    """The register is no accumulator, because of what the message says."""
+    """The register is not an accumulator, for the reason given in the message."""
 
 
 class _Search:
@@ -203,7 +204,7 @@ class _Search:
         self.extremes = extremes(view, self.inside)
 
     def follow(self, name: str, *, any_lane: bool = True) -> Reduction | None:
-        """The reduction in the register ``name``; None where no operator updates it. Raises _Not."""
+        """The reduction in the register ``name``; None if no operator updates it. Raises _Not."""
         view = self.view
         header = view.block_of_name[self.region.header]
         start = view.cfg.blocks[header].start
@@ -263,12 +264,12 @@ class _Search:
         return frozenset() if choice is None else choice[2]
 
     def operands(self, index: int, updates: Mapping[int, tuple[str, str]]) -> Iterator[str]:
-        """The registers in which a statement of the web expects values."""
+        """The registers in which a statement of the web must find values."""
         statement = self.instruction(index)
         if index in updates:
             yield updates[index][1]
         else:
-            # Of a choice, both: the condition comes last.
+            # For a choice, both of its sources; the condition comes last.
             sources = statement.operands[1:3] if statement.base == "selp" else statement.operands[1:]
             for operand in sources:
                 if not isinstance(operand, Register):
@@ -278,7 +279,7 @@ class _Search:
             yield from (written.name for written in isa.definitions(statement))
 
     def exits(self) -> frozenset[str]:
-        """Where lanes go from the loop, or past it."""
+        """Where lanes go when they leave the loop, or go past it."""
         nodes, region = self.view.graph.nodes, self.region
         ways = frozenset(t for n in region.nodes for t in targets(nodes[n].end)) - region.nodes
         past = frozenset(t for n in region.preheader for t in targets(nodes[n].end))
@@ -294,7 +295,7 @@ class _Search:
 
 
 class _AnyLane:
-    """Whether all that lanes do with a reduction after the loop is to put it, once, into one result for all."""
+    """Whether all that lanes do with a reduction after the loop is to combine it, once, into one common result."""
 
     def __init__(self, view: View, region: Region, reduction: Reduction, exits: Collection[str]) -> None:
         self.view = view
@@ -324,7 +325,7 @@ class _AnyLane:
         return atomics is not None and bool(atomics) and all(map(self._by_all, atomics))
 
     def _atomics(self, values: set[Value]) -> list[int] | None:
-        """The atomics after the loop that alone read the values, copies of these among them; None where others do."""
+        """The atomics after the loop that read the values, or copies of them; None if anything else reads them."""
         view = self.view
         loop = view.blocks_of(self.region.nodes)
         made = {d for d, _ in values if view.cfg.block_of(max(d, 0)) in loop and d >= 0}
@@ -338,7 +339,7 @@ class _AnyLane:
                 if index in uses or (definition in made and block in loop):
                     continue
                 if block in self.around:
-                    # Code before the loop knows only what an earlier run of it, and copies after that, left.
+                    # Code before the loop can read only what an earlier run of it, or a later copy, left.
                     if definition in made or definition in uses:
                         return None
                     continue
@@ -352,21 +353,21 @@ class _AnyLane:
                 else:
                     return None
                 work += sorted((index, n) for n in effects.writes(statement) if (index, n) in values)
-        # What else reaches there would be put into the result as well, by some lanes.
+        # Any other value that reaches an atomic would also go into the result, from some lanes.
         for index, name in uses.items():
             if any((d, name) not in values for d in view.reaching.reaching(index, name)):
                 return None
         return found
 
     def _fits(self, index: int, atomic: Instruction, name: str) -> bool:
-        """Whether a statement is an atomic of the operator whose result nothing reads, on an address all lanes
+        """Whether a statement is an atomic of the operator whose result nothing reads, on an address that all lanes
         share.
         """
         operator = self.reduction.operator
         facts = isa.facts(atomic)
         if facts.memory is not Memory.ATOMIC or atomic.guard is not None or operator.atomic is None:
             return False
-        # What it gives back, if it does, comes first.
+        # Its result, if it has one, comes first.
         address, *others = atomic.operands[1:] if facts.roles[0] is Role.DEF else atomic.operands
         kind = operator.atomic.partition(".")[2]
         kinds = (
@@ -384,7 +385,7 @@ class _AnyLane:
         return uniform and not effects.writes(atomic) & self.view.liveness.live_after(index)
 
     def _by_all(self, atomic: int) -> bool:
-        """Whether every lane that leaves the loop comes to a statement exactly once before the loop's next run."""
+        """Whether every lane that leaves the loop reaches a statement exactly once before the loop's next run."""
         view = self.view
         block, select = view.cfg.block_of(atomic), view.block_of_name[self.region.select]
         if view.innermost(block) != view.innermost(select):

@@ -1,4 +1,4 @@
-"""The facts of one marked loop that passes ask for: found once, on demand, and handed on as one thing."""
+"""The facts about one marked loop that passes need: computed once, on demand, and passed on as one object."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cccopt.ccc.regions.paths import Path
 
 @dataclass(frozen=True)
 class RegionAnalysis:
-    """One marked loop in the function that holds it. With ``expand``, counted loops may be expanded over the warp."""
+    """One marked loop in the function that contains it. If ``expand``, counted loops may be expanded over the warp."""
 
     view: View
     region: Region
@@ -30,12 +30,12 @@ class RegionAnalysis:
 
     @cached_property
     def sunk(self) -> Mapping[str, SunkCode]:
-        """What becomes of the live-outs of each path, by its first node. Raises Refusal where that is unsound."""
+        """What becomes of the live-outs of each path, by its first node. Raises Refusal if that is unsound."""
         return sunk_code(self.view, self.region, self.reductions, expand=self.expand)
 
     @cached_property
     def exclusive(self) -> tuple[tuple[Path, ...], ...]:
-        """Groups of paths of which a lane comes to one at most in an iteration. Raises Refusal as `sunk` does."""
+        """Groups of paths of which a lane takes at most one in an iteration. Raises Refusal as `sunk` does."""
         return exclusive_paths(self.view, self.region, self.sunk)
 
     @cached_property

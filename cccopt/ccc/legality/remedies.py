@@ -1,4 +1,4 @@
-"""What would help where two accesses to memory may not change order: only what can help these two is named."""
+"""What would help if two memory accesses may not change order: only what can help these two is named."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _Use = tuple[int, object]
 """A statement and an operand that it reads."""
 
 _DEPTH = 6
-"""Definitions that are followed from an address."""
+"""The most definitions followed from an address."""
 
 
 def remedies(view: View, clash: Clash, *, follows: bool) -> str:
-    """What the user can do about ``clash``, as one phrase; ``follows`` tells that the other access comes after the
-    path in its inner iteration.
+    """What the user can do about ``clash``, as one phrase; ``follows`` says that the other access comes after the path
+    in its inner iteration.
     """
     found = [*_of(view, clash, follows=follows)]
     *others, last = found
@@ -75,7 +75,7 @@ def _may_be_read_before(view: View, index: int) -> bool:
 
 
 def _same_address(view: View, clash: Clash) -> bool:
-    """Whether two accesses of one iteration surely go to one address."""
+    """Whether two accesses of one iteration surely use the same address."""
     a, b = (_address(view, index) for index in (clash.deferred, clash.other))
     if a is None or b is None or a.offset != b.offset or clash.deferred == clash.other:
         return False
@@ -83,7 +83,9 @@ def _same_address(view: View, clash: Clash) -> bool:
 
 
 def _same_value(view: View, a: _Use, b: _Use, depth: int = _DEPTH) -> bool:
-    """Whether two uses surely have one value: the same definitions, or the same computation of the same values."""
+    """Whether two uses surely have the same value: from the same definitions, or the same computation of the same
+    values.
+    """
     (at_a, x), (at_b, y) = a, b
     if not isinstance(x, Register) or not isinstance(y, Register):
         return x == y

@@ -1,8 +1,9 @@
 """What may not be rewritten (DESIGN 6): each rule states what must hold, and the code transcribes it.
 
 A path P of a marked loop L runs later than the rest of its iteration, in another lane, together with other runs of P.
-The pragma's word covers other iterations; what follows P in its own is asked for here. Shapes that cannot be rewritten
-are refused where they are found (`cccopt.ccc.regions`), contexts and stacks where they are planned (`cccopt.ccc.plan`).
+The pragma's promise covers other iterations; what follows P in its own iteration is checked here. Shapes that cannot be
+rewritten are refused where they are found (`cccopt.ccc.regions`), contexts and stacks where they are planned
+(`cccopt.ccc.plan`).
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class _Rules:
         return self.analysis.order
 
     def known_instructions(self) -> None:
-        """Every instruction of L is in the table."""
+        """Every instruction of L is in the instruction table."""
         for index, instruction in self.view.instructions(self.region.nodes | self.region.preheader):
             if not isa.facts(instruction).known:
                 line = "?" if instruction.position is None else instruction.position.line
@@ -102,7 +103,7 @@ class _Rules:
         _ = self.analysis.sunk
 
     def no_recursion(self) -> None:
-        """The function of L is not on a cycle of calls: a stack holds one run's tasks."""
+        """The function of L does not call itself, directly or not: a stack holds the tasks of one run."""
         name = self.view.function.name
         if name in called(self.view.module, callees(self.view.function)):
             raise refuse(refusal.RECURSION, self.region.annotation.place)
@@ -138,7 +139,7 @@ class _Rules:
                 raise self._refuse(refusal.COLLECTIVE, path, index, culprit.opcode)
 
     def no_opaque_call(self, path: Path) -> None:
-        """Every call in P leads to a function that is seen, that the user vouches for, or that is harmless."""
+        """Every call in P is to a function whose body is known, that the user vouches for, or that is harmless."""
         for index, instruction in self._code(path):
             calls = [i for i in self.view.with_callees(instruction) if isa.facts(i).control is Control.CALL]
             for call in calls:
@@ -150,7 +151,7 @@ class _Rules:
                     raise self._refuse(refusal.CALL, path, index, callee)
 
     def no_identity_in_calls(self, path: Path) -> None:
-        """No function that P calls asks which thread runs it: the task runs in another lane."""
+        """No function that P calls reads which thread runs it: the task runs in another lane."""
         for index, instruction in self._code(path):
             _, *inner = self.view.with_callees(instruction)
             read = {
@@ -163,8 +164,8 @@ class _Rules:
                 raise self._refuse(refusal.CALL_IDENTITY, path, index, callee_of(instruction), min(read))
 
     def no_fence(self, path: Path) -> None:
-        """No fence, acquire, release, warp barrier, volatile access or spin on an atomic in L outside of P; none in P
-        either where accesses follow P in its iteration.
+        """No fence, acquire, release, warp barrier, volatile access or spin on an atomic in L outside of P; and nothing
+        in P that orders memory accesses, if accesses follow P in its iteration.
         """
         if self._independent(path):
             return
@@ -177,19 +178,19 @@ class _Rules:
                 if overtaking is not None:
                     raise self._refuse(refusal.FENCE, path, index)
                 continue
-            # A lane that waits for a lock never comes to the vote at which its holder waits.
+            # A lane that waits for a lock never reaches the vote at which its holder waits.
             if ordered or index in self._spinning or instruction.opcode.startswith("bar.warp"):
                 raise self._refuse(refusal.FENCE, path, index)
 
     @cached_property
     def _orders(self) -> frozenset[int]:
-        """The statements of the region that order memory accesses, or call what does."""
+        """The statements of the region that order memory accesses, or call code that does."""
         instructions = self.view.instructions(self.region.nodes)
         return frozenset(i for i, s in instructions if any(map(_ordered, self.view.with_callees(s))))
 
     def no_waiting(self, path: Path, *, across: bool) -> None:
-        """No spin on an atomic, poll of a volatile value or warp barrier in L outside of the segment P; none in P
-        either if tokens may change lanes ``across`` it: one that waits could keep the lock that others spin for.
+        """No spin on an atomic, poll of a volatile value or warp barrier in L outside of the segment P. None in P
+        either if tokens may change lanes ``across`` it: a waiting token could hold the lock that others spin on.
         """
         inside = frozenset[int]() if across else frozenset(self.view.statements(path.nodes))
         for index, instruction in self.view.instructions(self.region.nodes):
@@ -203,8 +204,8 @@ class _Rules:
                 raise self._refuse(refusal.FENCE, path, index)
 
     def no_worklist(self, path: Path, deciding: Collection[int]) -> None:
-        """No task of P writes what the statements ``deciding`` read: a lane would leave L too early, or wait in it for
-        a task that waits itself.
+        """No task of P writes what the statements ``deciding`` read: a lane would leave L too early, or wait in L for a
+        task that is itself waiting.
         """
         if self._independent(path):
             return
@@ -220,8 +221,8 @@ class _Rules:
         return loop is not None and self.view.name(loop.header) != self.region.header
 
     def no_thread_memory(self, path: Path) -> None:
-        """No task of P writes to a place that another iteration of its thread may use, nor uses one that is written to
-        elsewhere in L.
+        """No task of P writes to a place that another iteration of its thread may use, or uses such a place that is
+        written elsewhere in L.
         """
         met = self.order.meeting(path, own=True)
         if met is not None:
@@ -234,8 +235,8 @@ class _Rules:
             raise refuse(refusal.SCRATCH_BEFORE, path.annotation.place, notes=notes)
 
     def order_within_iteration(self, path: Path) -> None:
-        """No access of P and no access that follows it in its iteration may touch the same bytes, one of them writing,
-        other inner iterations of the loops of tasks around P included.
+        """No access of P may touch the same bytes as one that follows it in its iteration, if either writes. Other
+        inner iterations of the loops of tasks around P are included.
         """
         if self._independent(path):
             return
@@ -248,14 +249,14 @@ class _Rules:
             raise self._reordered(refusal.MEMORY_INNER, path, clash, where, other)
 
     def _reordered(self, rule: Rule, path: Path, clash: Clash, where: str, other: str) -> refusal.Refusal:
-        """The refusal for ``clash`` with an access ``where`` a note says, which is by the code ``other``."""
+        """The refusal for ``clash`` with an access of the code ``other``; a note says ``where`` it is."""
         origins = self.view.origins
         why = f"{origins.access(clash.deferred, 'the path')}, and {origins.access(clash.other, other)}"
         help = remedies(self.view, clash, follows=rule is refusal.MEMORY)
         return refuse(rule, path.annotation.place, why=why, help=help, notes=self._notes(clash, where))
 
     def own_local_memory(self) -> None:
-        """No local memory lives into or out of a task (`cccopt.ccc.legality.local_memory`)."""
+        """No local memory is live into or out of a task (`cccopt.ccc.legality.local_memory`)."""
         local = LocalMemory(self.view, self.region, self.view.memory)
         for path in self.region.all_paths():
             clash = local.clash(path, [i for i, _ in self._code(path)])
@@ -264,7 +265,9 @@ class _Rules:
                 raise refuse(refusal.LOCAL, path.annotation.place, notes=notes)
 
     def no_local_memory_of_callers(self) -> None:
-        """No function that calls that of L hands on an address of its local memory: a task would use another lane's."""
+        """No function that calls the function of L passes on an address of its local memory: a task would use another
+        lane's.
+        """
         module, function = self.view.module, self.view.function
         if function.kind == "entry":
             return
@@ -276,7 +279,7 @@ class _Rules:
                 help = "let the function be inlined into it (`__forceinline__`)"
                 raise refuse(refusal.LOCAL, self.region.annotation.place, why=why, help=help)
 
-    # --- what the rules ask ---
+    # --- helpers of the rules ---
 
     def _code(self, path: Path) -> list[tuple[int, Instruction]]:
         """The instructions that run as tasks of the path."""
@@ -285,7 +288,7 @@ class _Rules:
 
     @cached_property
     def _spinning(self) -> frozenset[int]:
-        """The statements of L that may wait for another thread by a loop around an atomic."""
+        """The statements of L that may wait for another thread in a loop around an atomic."""
         outer = self.view.blocks_of(self.region.nodes)
         own = spinning_atomics(self.view, (loop for loop in self.view.loops if loop.blocks < outer))
         code = self.view.instructions(self.region.nodes)
@@ -294,7 +297,7 @@ class _Rules:
         return own.union(i for i, name in calls if name in spinning)
 
     def _spins(self, callee: str) -> bool:
-        """Whether a function may wait so, or one that it calls."""
+        """Whether a function, or one that it calls, may wait like this."""
         names = called(self.view.module, [callee])
         functions = (f for f in self.view.module.functions() if f.name in names and f.body is not None)
         return any(
@@ -320,7 +323,9 @@ class _Rules:
 
 
 def waits(instruction: Instruction) -> bool:
-    """Whether an instruction waits for other warps or for copies in flight, or is what such a wait is for."""
+    """Whether an instruction waits for other warps or for copies in flight, or is something that such a wait waits for
+    (an arrival, a copy that begins).
+    """
     return isa.facts(instruction).waits
 
 

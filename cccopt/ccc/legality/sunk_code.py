@@ -1,16 +1,15 @@
 """Values that a path writes and the code after it reads (DESIGN 4.2).
 
-The path may run later and in another lane. Such a value is refused, unless
+The path may run later and in another lane. Such a value is refused unless
 
-* the lane can compute it again by itself, cheaply, from what the path was given (`cccopt.ccc.legality.recomputation`),
-  or
-* all that reads it can *sink* into the task: straight code after the join that nothing else depends on
+* the lane can recompute it cheaply from what the path was given (`cccopt.ccc.legality.recomputation`), or
+* all that reads it can *sink* into the task: straight-line code after the join on which nothing else depends
   (`cccopt.ccc.legality.continuation`)
 
         if (v > 0.5f) r = f(v);         the store reads r: tasks run `r = f(v); out[i] = r`,
         out[i] = r;                     lanes that skipped the path run `out[i] = r` themselves
 
-Each side effect happens exactly once: lanes whose tasks run the sunk code leave it out.
+Each side effect happens exactly once: lanes whose tasks run the sunk code skip it.
 """
 
 from __future__ import annotations
@@ -37,21 +36,21 @@ from cccopt.ccc.regions.paths import Path, forward
 from cccopt.ccc.regions.values import live_outs
 
 CHEAP = 4.0
-"""Issue slots up to which a lane rather computes a value again than moving its reader."""
+"""Up to this many issue slots, a lane recomputes a value rather than having its reader moved."""
 
 DEAR = 32.0
-"""Issue slots up to which it does so where the reader cannot be moved."""
+"""Up to this many issue slots, a lane recomputes a value if its reader cannot be moved."""
 
 
 @dataclass(frozen=True, slots=True)
 class SunkCode:
     """What becomes of the values that are read after one path, as statement indices in the order to run them.
 
-    ``moved`` run with the task, of them ``skipped`` no longer with the lane that made it, and ``dropped`` in no lane:
-    each lane that comes there has a task that runs them. ``recomputed`` run again in that lane and write the registers
-    ``kept``. The statements of ``hammocks`` are among those that moved, after their branch. ``reductions`` are those
-    that the path or its sunk code updates, ``sums`` those of the iterations of an expanded loop: each lane has its
-    own after it.
+    Statements in ``moved`` run with the task. Of these, those in ``skipped`` no longer run in the lane that made the
+    task, and no lane itself runs those in ``dropped``: each lane that gets there has a task that runs them. Those in
+    ``recomputed`` run again in the lane that made the task and write the registers ``kept``. The statements of
+    ``hammocks`` are among those in ``moved``, after their branch. ``reductions`` are those that the path or its sunk
+    code updates, ``sums`` those of the iterations of an expanded loop: each lane has its own after it.
     """
 
     moved: tuple[int, ...] = ()
@@ -65,9 +64,9 @@ class SunkCode:
 
 
 def sunk_code(view: View, region: Region, reductions: Reductions, *, expand: bool) -> Mapping[str, SunkCode]:
-    """For each path of the region, by its first node, what happens to its live-outs. Raises Refusal.
+    """What happens to the live-outs of each path of the region, by its first node. Raises Refusal if that is unsound.
 
-    ``expand`` allows to expand counted loops.
+    ``expand`` allows counted loops to be expanded.
     """
     found = {
         path.begin: _of_path(Continuation(view, region, path, around, reductions), expand)
@@ -82,7 +81,7 @@ def sunk_code(view: View, region: Region, reductions: Reductions, *, expand: boo
 def _with_surroundings(
     paths: Sequence[Path], around: frozenset[str]
 ) -> Iterator[tuple[Path, frozenset[str]]]:
-    """Each path, outer ones first, and the nodes of what it is directly in."""
+    """Each path, outer ones first, with the nodes of what directly encloses it."""
     for path in paths:
         yield path, around
         yield from _with_surroundings(path.children, path.nodes)
@@ -112,7 +111,7 @@ def _read_after(after: Continuation, outs: frozenset[str]) -> SunkCode:
     if outs <= again.registers:
         return _with_recomputed(SunkCode(), again)
     if again.registers:
-        # Where code sinks anyway, what reads the cheap ones can sink as well.
+        # If code sinks anyway, what reads the cheap ones may be able to sink, too.
         with suppress(Refusal):
             return _sunk(after, outs)
     try:
@@ -130,7 +129,7 @@ def _with_recomputed(sunk: SunkCode, again: Recomputation) -> SunkCode:
 
 
 def _sunk(after: Continuation, outs: frozenset[str]) -> SunkCode:
-    """The statements that run with the task, and those of them that its lane then leaves out."""
+    """The statements that run with the task, and those of them that its lane then skips."""
     readers, tainted = after.readers(outs)
     helpers = after.helpers(readers, tainted)
     return SunkCode(
@@ -149,7 +148,7 @@ def _carried(view: View, path: Path, outs: frozenset[str]) -> str | None:
     exposed = sorted(outs & upward_exposed(view.cfg, view.body, begin, stops))
     if not path.is_loop:
         return next((n for n in exposed if view.reaching.reaching(begin, n) & inside), None)
-    # Inside a task the loop carries its values on; only those from an earlier task count.
+    # Inside a task, the loop carries its own values; only those from an earlier task count.
     entering = [b for b in view.cfg.predecessors[view.block_of_name[path.begin]] if b not in blocks]
     return next(
         (n for n in exposed if any(view.reaching.reaching_end(b, n) & inside for b in entering)), None
@@ -159,9 +158,8 @@ def _carried(view: View, path: Path, outs: frozenset[str]) -> str | None:
 def _of_group(
     view: View, region: Region, group: Sequence[Path], found: Mapping[str, SunkCode]
 ) -> Mapping[str, SunkCode]:
-    """The sunk code of exclusive paths, where tasks of all run what tasks of some do: also a path that leaves a value
-    alone (`case 0: moved = p;`) has a reader of it there. Code that all of control reaches through these paths is then
-    dropped.
+    """The sunk code of exclusive paths: what the tasks of some run, the tasks of all run, even those of a path that
+    leaves a value alone (`case 0: moved = p;`). Code that control reaches only through these paths is dropped.
     """
     sunk = {path.begin: found[path.begin] for path in group}
     if any(code.hammocks or code.reductions for code in sunk.values()):
@@ -169,7 +167,7 @@ def _of_group(
     readers = frozenset(index for code in sunk.values() for index in code.skipped)
     for path in group:
         if readers and not sunk[path.begin].moved:
-            # Where that is refused, lanes of this path run the code themselves.
+            # If that is refused, lanes of this path run the code themselves.
             with suppress(Refusal):
                 sunk[path.begin] = _also_moved(view, region, path, readers, sunk[path.begin])
     inside = frozenset(name for path in group for name in path.nodes)
@@ -181,14 +179,16 @@ def _of_group(
         return sunk
     block = view.block_of_name[end]
     alone = all(view.dominators.dominates(block, view.cfg.block_of(i)) for i in readers)
-    # Lanes that agree run all of the sunk code or none of it.
+    # Code can be dropped only if the tasks of all these paths run all of it.
     if not alone or any(readers.difference(code.skipped) for code in sunk.values()):
         return sunk
     return {begin: replace(code, dropped=readers) for begin, code in sunk.items()}
 
 
 def _also_moved(view: View, region: Region, path: Path, readers: frozenset[int], sunk: SunkCode) -> SunkCode:
-    """The code of a path none of whose values ``readers`` read. Raises Refusal if its tasks cannot run them."""
+    """The sunk code of a path if its tasks also run ``readers``, which read none of its values. Raises Refusal if they
+    cannot.
+    """
     after = Continuation(view, region, path, region.nodes, Reductions())
     own = {(index, name) for index in readers for name in effects.writes(view.body[index])}
     helpers = set[int]()
@@ -199,7 +199,7 @@ def _also_moved(view: View, region: Region, path: Path, readers: frozenset[int],
 
 
 def _check_named(region: Region, found: Collection[SunkCode]) -> None:
-    """The clause names a variable for each reduction that tasks update."""
+    """Check that the clause names a variable for each reduction that tasks update."""
     used = dict.fromkeys(
         r for code in found for r in (*code.reductions, *(s for s in code.sums if s.operator.floating))
     )

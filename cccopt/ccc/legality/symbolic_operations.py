@@ -1,4 +1,4 @@
-"""What is known of single instructions' results as numbers, and of special registers."""
+"""What is known about the results of single instructions as numbers, and about special registers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ def types_of(instruction: Instruction) -> list[str]:
 
 
 def bounds_of(instruction: Instruction) -> tuple[int | None, int | None, bool]:
-    """The least and the largest number that a result may be, and whether it is a value of 32 bits of which neither is
-    known.
-    """
+    """The least and the largest number that a result may be, and whether it is a 32-bit value with neither known."""
     facts = isa.facts(instruction)
     types = types_of(instruction)
     if facts.memory is Memory.LOAD:
@@ -52,7 +50,7 @@ def _of_type(type: str) -> tuple[int | None, int | None, bool]:
 
 
 def special(name: str, function: Function) -> Atom | None:
-    """A special register that keeps its value; None for others, of which nothing is known."""
+    """A special register that keeps its value; None for others, about which nothing is known."""
     what, _, axis = name.removeprefix("%").partition(".")
     key = ("special", name)
     if what in ("tid", "ntid") and axis in _MOST_THREADS:
@@ -68,7 +66,7 @@ def special(name: str, function: Function) -> Atom | None:
 
 
 def _threads(function: Function, axis: str) -> tuple[bool, int]:
-    """The threads of a block along an axis, whether there are always so many, and the most that there may be."""
+    """Whether a block always has the same number of threads along an axis, and the most that it may have."""
     most = _MOST_THREADS[axis]
     for directive in function.directives:
         if directive.name not in (".reqntid", ".maxntid"):

@@ -1,4 +1,4 @@
-"""What registers hold, as polynomials over parameters, thread numbers, and the numbers of iterations.
+"""What registers hold, as polynomials over parameters, thread indices, and the numbers of iterations.
 
         mad.lo.s32 %r1, %ctaid, %ntid, %tid;    ctaid * ntid + tid
     LOOP:
@@ -6,10 +6,10 @@
         add.s64 %rd3, %rd1, %rd2;               out + 4 * (...)
         add.s32 %r1, %r1, %nthreads;            the loop's counter: k is the number of the iteration
 
-Arithmetic of 32 bits is followed modulo 2^32. Where it is read as a number (widened, compared), it may have wrapped
-around: a `Value` names the statements at which that is taken not to have happened, and `Guards` tell at which of
-them it could. Arithmetic of 64 bits is taken not to wrap around, but for factors of 2^32 and more, which are not
-followed. What is not followed is an atom of its own.
+Arithmetic of 32 bits is followed modulo 2^32. If a result is read as a number (widened, compared), it may have wrapped
+around. A `Value` names the statements at which that is assumed not to have happened, and `Guards` show at which of them
+it could. Arithmetic of 64 bits is assumed not to wrap around, but factors of 2^32 and more are not followed. Whatever
+is not followed is an atom of its own.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _LARGEST = 1 << 32
 _MOST_TERMS = 48
 LEAST = {"s": -(1 << 31), "u": 0}
 _DEEPEST = 4
-"""Counters whose steps are made of others."""
+"""The deepest chain of counters whose steps depend on other counters."""
 _MOST_STEP = 1 << 20
-"""The largest number by which a counter is taken to grow without wrapping around: hashes grow by more."""
+"""The largest step with which a counter is assumed not to wrap around: hashes grow by more."""
 _FOLLOWED = frozenset({"add", "sub", "neg", "mul", "mad", "shl", "or", "rem", "mov", "cvt", "cvta"})
 
 
@@ -56,21 +56,23 @@ class Value:
     widened: frozenset[int] = frozenset()
 
     def combined(self, other: Value, number: Polynomial) -> Value:
-        """``number``, which is made of both."""
+        """``number``, which is computed from both."""
         return Value(number, self.widened | other.widened)
 
 
 class SymbolicValues:
-    """The values of one function's registers. Statements go by index."""
+    """The values of one function's registers. Statements are given by index."""
 
     def __init__(self, view: View) -> None:
         self.view = view
         self.loops = CarriedRegisters(view)
         self.symbols = Symbols()
         self.starts: dict[Polynomial, Value] = {}
-        """By the value of a counter of 32 bits, what it starts with."""
+        """What a 32-bit counter starts with, by the counter's value."""
         self.read_as: dict[int, tuple[str, tuple[Operand, ...]]] = {}
-        """The statements that read values of 32 bits as numbers: with a sign (``s``) or not, and which."""
+        """The statements that read 32-bit values as numbers: whether with a sign (``s``) or without, and which
+        operands.
+        """
         self._known: dict[tuple[int, str], Value] = {}
         self._in_solution: dict[tuple[int, str], Value] = {}
         self._steps: dict[tuple[int, str], Value | None] = {}
@@ -115,12 +117,12 @@ class SymbolicValues:
             return Value(self.symbols.of(self._mixed(use, name, definitions)))
         (definition,) = definitions
         if any(block not in loop.blocks for loop in self.loops.around(definition)):
-            # What a loop leaves behind is of its last iteration.
+            # What a loop leaves behind comes from its last iteration.
             return Value(self.symbols.of(self._mixed(use, name, definitions)))
         return self._of_definition(definition, name)
 
     def signed(self, p: Polynomial, sign: str) -> Polynomial:
-        """What a value of 32 bits is as a number."""
+        """A 32-bit value as a number, with or without a sign."""
 
         def new(number: int) -> int:
             atom = self.symbols.atoms[number]
@@ -134,7 +136,7 @@ class SymbolicValues:
         return p.renamed(new)
 
     def special(self, name: str) -> Polynomial:
-        """A special register that keeps its value."""
+        """The value of a special register that keeps it."""
         return self._special(0, name)
 
     # --- definitions ---
@@ -165,7 +167,7 @@ class SymbolicValues:
         return self._scrambled(index, s) if found is None or large else found
 
     def _arithmetic(self, index: int, s: Instruction, how: Arithmetic) -> Value | None:
-        """The result of what can be followed."""
+        """The result of arithmetic that can be followed; otherwise None."""
         values = [self.of_operand(index, o) for o in s.operands[1:]]
         match how, values:
             case Arithmetic.COPY, [a]:
@@ -210,7 +212,7 @@ class SymbolicValues:
         return a.combined(b, a.number * b.number)
 
     def _disjunction(self, a: Value, b: Value) -> Value | None:
-        """A sum, where one sets bits alone that the other leaves."""
+        """The sum of two numbers, if one sets only bits that are zero in the other; otherwise None."""
         low = b.number.number
         if low is None or low < 0:
             return None
@@ -220,7 +222,7 @@ class SymbolicValues:
         return a.combined(b, a.number + b.number)
 
     def read(self, index: int, a: Value, type: str, operands: tuple[Operand, ...]) -> Value:
-        """The value of 32 bits as a number: ``type`` is the first letter of the type that it is read as."""
+        """The 32-bit value ``a`` as a number: ``type`` is the first letter of the type as which it is read."""
         sign = "s" if type == "s" else "u"
         self.read_as[index] = (sign, operands)
         number = a.number.number
@@ -229,7 +231,7 @@ class SymbolicValues:
         return Value(self.signed(a.number, sign), a.widened | {index})
 
     def _narrowed(self, p: Polynomial) -> Polynomial:
-        """The lower 32 bits of a number of 64."""
+        """The lower 32 bits of a 64-bit number."""
 
         def new(number: int) -> int:
             key = self.symbols.atoms[number].key
@@ -245,7 +247,7 @@ class SymbolicValues:
         loops, lanes, blocks = self.symbols.joined(address.number.atoms)
         low, high, narrow = bounds_of(s)
         own = isa.facts(s).space == "param" and self.view.function.kind != "entry"
-        # What is loaded from one address is one value.
+        # All loads from one address give one value.
         key = ("load", s.parts[-1], address.number)
         atom = Atom(key, low, high, narrow, loops, lanes or own, blocks or own)
         return Value(self.symbols.of(atom), address.widened)
@@ -260,24 +262,24 @@ class SymbolicValues:
         return Value(self.symbols.of(Atom(key, low, high, narrow, loops, lanes, blocks)), widened)
 
     def _opaque(self, index: int, name: str) -> Polynomial:
-        """What a statement writes, of which nothing is known but its bounds."""
+        """What a statement writes, if nothing but its bounds is known."""
         low, high, narrow = bounds_of(self._instruction(index))
         atom = self._unknown(("written", index, name), index)
         return self.symbols.of(replace(atom, low=low, high=high, narrow=narrow))
 
     def _unknown(self, key: tuple[object, ...], index: int) -> Atom:
-        """What may change with all loops around a statement."""
+        """A number that may change with every loop around a statement."""
         loops = frozenset(loop.header for loop in self.loops.around(index))
         return Atom(key, loops=loops, lanes=True, blocks=True)
 
     def _mixed(self, use: int, name: str, definitions: frozenset[int]) -> Atom:
-        """What a register holds that one of several statements has written, as ``use`` reads it."""
+        """What ``use`` reads from a register that one of several statements has written."""
         narrow = isa.width(self.view.types[name]) == 32 if name in self.view.types else False
         uniform = self.view.uniformity.is_uniform_use(use, name)
         here = frozenset(loop.header for loop in self.loops.around(use))
         nests = {frozenset(x.header for x in self.loops.around(d)) for d in definitions - {ENTRY}}
         loops = here.intersection(frozenset[int]().union(*nests))
-        # Where no iteration hands it on, it is the same at all uses that the same statements reach.
+        # If no iteration carries it, it is the same at all uses that the same statements reach.
         same = len(nests) == 1 and nests <= {loops} and not self._handed_on(name, definitions, loops)
         key = ("mixed", name, definitions, uniform) if same else ("mixed", name, use)
         return Atom(key, narrow=narrow, loops=loops, lanes=not uniform, blocks=True)
@@ -294,7 +296,7 @@ class SymbolicValues:
             return constant(atom.low)
         return self.symbols.of(atom)
 
-    # --- what iterations hand on ---
+    # --- what iterations carry ---
 
     def _of_carried(self, loop: Loop, name: str) -> Value:
         """What a register holds at the header of a loop."""
@@ -321,7 +323,7 @@ class SymbolicValues:
         return found or unsolved
 
     def _counter(self, loop: Loop, name: str, itself: int) -> Value | None:
-        """Start and steps of a counter: a register that each iteration makes larger by the same number."""
+        """The value of a counter, from its start and step: a register to which each iteration adds the same number."""
         begin = self.view.cfg.blocks[loop.header].start
         widened: frozenset[int] = frozenset()
         steps: set[Polynomial] = set()
@@ -365,7 +367,7 @@ class SymbolicValues:
         return self._of_definitions(last, name, definitions)
 
     def iteration(self, loop: Loop) -> Polynomial:
-        """The number of an iteration, from 0 whenever the loop begins."""
+        """The number of an iteration, counted from 0 whenever the loop begins."""
         count = self.view.costs.trip_count(loop)
         high = None if count is None else max(count - 1, 0)
         uneven = {block for block, _ in loop.exits} & self.view.uniformity.varying_branches

@@ -2,9 +2,9 @@
 
         if (*changed == 0) *changed = 1;
 
-Such statements may run in any order, of the same thread or of others: each leaves the constant or what was there, so
-memory holds the constant in the end if any of them would have stored it first. Nothing else learns what was loaded.
-That nothing else writes to the address is for the caller to see (`InnerIterations`).
+Such statements, of the same thread or of others, may run in any order: each leaves the constant or what was there, so
+memory holds the constant in the end if any of them would have stored it first. Nothing else depends on what was loaded.
+The caller must check that nothing else writes to the address (`InnerIterations`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def constant_set(view: View, load: int, stores: Mapping[int, Literal]) -> Litera
 
 
 def _stored(view: View, reader: int, name: str, stores: Mapping[int, Literal]) -> frozenset[Literal] | None:
-    """What is stored or not as ``name`` says in the guard of ``reader``; None if it decides anything else."""
+    """The constants that are stored or not depending on ``name`` in the guard of ``reader``; None if it decides
+    anything else.
+    """
     statement = view.body[reader]
     assert isinstance(statement, Instruction)
     if statement.guard is None or statement.guard.register.name != name:
@@ -53,8 +55,8 @@ def _stored(view: View, reader: int, name: str, stores: Mapping[int, Literal]) -
 
 
 def _skipped(view: View, block: int, stores: Mapping[int, Literal]) -> frozenset[Literal] | None:
-    """What the block stores that the branch at the end of ``block`` leads to or past; None if there is no such block,
-    or if it does anything else.
+    """The constants stored by the block that the branch at the end of ``block`` enters or skips; None if there is no
+    such block, or if it does anything else.
     """
     cfg = view.cfg
     for inner in cfg.successors[block]:
@@ -80,14 +82,14 @@ def _skipped(view: View, block: int, stores: Mapping[int, Literal]) -> frozenset
 
 
 def _stays(view: View, index: int, block: range) -> bool:
-    """Whether what a statement computes is read in its block alone."""
+    """Whether what a statement computes is read only in its block."""
     readers = (view.readers.get((index, name), ()) for name in effects.writes(view.body[index]))
     return all(reader in block for found in readers for reader in found)
 
 
 def _repeats(view: View, index: int, before: int) -> bool:
-    """Whether a statement leaves in its registers what the block ``before`` has left there by the same statement: nvcc
-    copies a variable's value once for each way to where it is read.
+    """Whether a statement leaves in its registers what the same statement in the block ``before`` has already left
+    there: nvcc copies a variable's value once for each way to where it is read.
     """
     reaching, statement = view.reaching, view.body[index]
     return all(

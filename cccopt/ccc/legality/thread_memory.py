@@ -1,8 +1,9 @@
-"""Memory that belongs to a thread: addresses to which it comes back in one iteration of the marked loop after another.
+"""Memory that belongs to a thread: addresses that it uses again in later iterations of the marked loop.
 
-Two iterations of a thread may be under way at once, in two lanes, so they must not share scratch. Each register of the
-loop is described by its *growth* from one iteration to the next, the *span* of what else varies in it, and how far
-neighbouring lanes are *apart* in what is fixed (`%tid`, `%laneid`, what differs between lanes before the loop):
+Two iterations of a thread may be in progress at once, in two lanes, so they must not share scratch. Each register of
+the loop is described by its *growth* from one iteration to the next and the *span* of what else varies in it. A third
+number is how far *apart* neighboring lanes are in what is fixed (`%tid`, `%laneid`, what differs between lanes before
+the loop):
 
         out[i], out[i * 4 + (x & 3)]    the growth is at least the span and the size: another address in each iteration
         out[i * 8 + n++], i += 64       the growth is more than lanes are apart: in between are other threads
@@ -45,12 +46,12 @@ from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, Spec
 from cccopt.ptx.isa import Arithmetic, Memory
 
 _MOST = 256
-"""Statements among which the step of a counter is looked for."""
+"""The most statements among which the step of a counter is searched."""
 
 _WRITING = (Memory.STORE, Memory.ATOMIC)
 
 _LANES = {"%tid.x": 1, "%laneid": 1}
-"""How far neighbouring lanes are apart in special registers."""
+"""How far apart neighboring lanes are in special registers."""
 
 _Known = Mapping[int, Number]
 """What statements of the loop compute, by index."""
@@ -61,14 +62,14 @@ _Carried = Mapping[str, Number]
 
 @dataclass(frozen=True)
 class ThreadMemory:
-    """The accesses of one marked loop. Statements go by index."""
+    """The accesses of one marked loop. Statements are given by index."""
 
     view: View
     region: Region
 
     def is_reused(self, statement: int) -> bool:
-        """Whether the statement, a store or an atomic, may come, in another iteration of the same thread, to bytes that
-        it comes to in this one, at an address that has the thread's own values in it.
+        """Whether the statement, a store or an atomic, may access the same bytes in two iterations of one thread, at an
+        address that contains the thread's own values.
         """
         instruction = self.view.body[statement]
         assert isinstance(instruction, Instruction)
@@ -106,7 +107,7 @@ class ThreadMemory:
         found += [self._from_outside(use, name)] if outside else []
         if len(found) == len(definitions) == 1:
             return found[0]
-        # What a loop inside the iteration hands on is not known yet; it begins with what is.
+        # What an inner loop carries is not known yet; it begins with what is known.
         spread = self._counter_span(use, name, inside) if len(found) < len(definitions) else 0
         return joined(found, spread)
 
@@ -116,14 +117,14 @@ class ThreadMemory:
         return Number(apart=0 if value is not None else self._apart(use, name), value=value)
 
     def _apart(self, use: int, name: str) -> float:
-        """How far neighbouring lanes are apart in a register."""
+        """How far apart neighboring lanes are in a register."""
         if self.view.uniformity.is_uniform_use(use, name):
             return 0
         stride = self.view.lane_strides.of_register(use, name)
         return UNBOUNDED if stride is None else stride
 
     def _counter_span(self, use: int, name: str, inside: frozenset[int]) -> float:
-        """The span of a counter of a loop inside the iteration, where constants tell its trip count."""
+        """The span of a counter of an inner loop, if constants determine its trip count."""
         view = self.view
         loop = view.innermost(view.cfg.block_of(use))
         if loop is None or not loop.blocks < self._blocks:
@@ -140,25 +141,25 @@ class ThreadMemory:
         step = integer(statement.operands[2])
         if step is None or statement.operands[1] != Register(name):
             return UNBOUNDED
-        # Once in each inner iteration: neither in a loop of its own nor after another addition.
+        # It must run once in each inner iteration: neither in a nested loop nor after another addition.
         before = (d for d in view.reaching.reaching(again[0], name) if d in self._statements)
         others = any(d != again[0] and view.cfg.block_of(d) in loop.blocks for d in before)
         if others or view.innermost(view.cfg.block_of(again[0])) != loop:
             return UNBOUNDED
         return abs(step) * trip_count
 
-    # --- what an iteration hands to the next one ---
+    # --- what an iteration passes to the next one ---
 
     @cached_property
     def _counters(self) -> _Carried:
-        """The registers that an iteration hands to the next one, those that do not count as data."""
+        """The registers that an iteration passes to the next one and from which addresses of writes are computed."""
         header = self.view.block_of_name[self.region.header]
         asked = {name for i in self._slice & self._statements for name in effects.writes(self.view.body[i])}
         return {n: self._of_carried(n) for n in sorted(self.view.liveness.live_in[header] & asked)}
 
     @cached_property
     def _carried(self) -> _Carried:
-        """The same, with what the end of an iteration makes of counters: nvcc keeps `4 * i` beside `i`."""
+        """The same, with what the end of an iteration computes from counters: nvcc keeps `4 * i` next to `i`."""
         known = self._run(self._counters)
         return {
             name: self._at_latches(name, known) if number == DATA else number
@@ -181,12 +182,12 @@ class ThreadMemory:
             moves = isa.width(self.view.types[name]) == 64 and self._moves(name)
             return replace(DATA, apart=self._apart(self._first, name)) if moves else DATA
         apart = self._apart(self._first, name)
-        # Where lanes begin to count somewhere, the number is no address of their own yet; a pointer is.
+        # If lanes start to count at unknown numbers, a counter is not an address of their own yet; a pointer is.
         counts = apart == UNBOUNDED and isa.width(self.view.types[name]) <= 32
         return Number(growth=step, apart=0 if counts else apart)
 
     def _moves(self, name: str) -> bool:
-        """Whether a register comes to the end of each iteration by additions to what it held, on some ways none."""
+        """Whether a register at the end of each iteration is what it held plus additions, none on some ways."""
         reaching = self.view.reaching
         begins = reaching.reaching(self._first, name)
         work = [(name, reaching.reaching_end(b, name)) for b in self._latches]
@@ -209,7 +210,7 @@ class ThreadMemory:
         self, name: str, definitions: frozenset[int], header: str, done: dict[int, float | None]
     ) -> float | None:
         """By how much ``definitions`` of the register ``name`` are larger than what the register ``header`` held at the
-        loop's header; None where that is not the same for all, and in each iteration.
+        loop's header; None unless that is the same for all of them and in each iteration.
         """
         if name == header and definitions == self.view.reaching.reaching(self._first, name):
             return 0
@@ -271,14 +272,14 @@ class ThreadMemory:
         return self._run(self._carried)
 
     def _run(self, carried: _Carried) -> _Known:
-        """What the statements of an iteration compute from what it is handed."""
+        """What the statements of an iteration compute from what is ``carried`` into it."""
         known: dict[int, Number] = {}
         for block in self.view.cfg.reverse_postorder:
             for index in self.view.cfg.blocks[block].statements() if block in self._blocks else ():
                 statement = self.view.body[index]
                 if index in self._slice and isinstance(statement, Instruction):
                     number = self._of_statement(index, statement, carried, known)
-                    # Where the guard does not hold, the old value is kept.
+                    # If the guard does not hold, the old value is kept.
                     kept = isa.is_conditional_write(statement)
                     known[index] = replace(number, span=UNBOUNDED, value=None) if kept else number
         return known
@@ -340,9 +341,9 @@ class ThreadMemory:
 
 
 def _comes_back(number: Number, size: int) -> bool:
-    """Whether an access of ``size`` bytes at such an address may meet that of another iteration of its thread, where no
-    other thread comes. Where an iteration moves on by more than lanes are apart, the addresses in between belong to
-    other threads.
+    """Whether an access of ``size`` bytes at such an address may meet that of another iteration of its thread, at a
+    place that no other thread uses. If an iteration advances by more than lanes are apart, the addresses in between
+    belong to other threads.
     """
     growth, apart = abs(number.growth), abs(number.apart)
     return apart != 0 and growth < number.span + size and not apart < growth

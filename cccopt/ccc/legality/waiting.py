@@ -4,10 +4,10 @@
               setp.ne.s32  %p1, %r1, 0;
               @%p1 bra     SPIN;
 
-What decides on the ways out of such a loop, by data or by control, comes from memory that other threads write: from an
-atomic, a volatile or ordered load, or one that goes past a cache; in a loop with a fence from any load; and from a load
-of a place that stays the same and that nothing in the loop writes. Three ways out, if each inner iteration comes to
-them, end a loop all the same:
+What decides the exits of such a loop, by data or by control, comes from memory that other threads write. It comes from
+an atomic, a volatile or ordered load, or one that bypasses a cache; in a loop with a fence, from any load; or from a
+load of a fixed place that nothing in the loop writes. Three exits, if each inner iteration reaches them, end a loop all
+the same:
 
         setp.ge.s32 %p1, %i, %n;  @%p1 bra OUT      %i grows in each inner iteration, and none changes %n, though it may
                                                     be loaded anew each time
@@ -38,7 +38,7 @@ from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register
 from cccopt.ptx.isa import Arithmetic, Control, Memory, callee_of
 
 _FRESH = frozenset(("relaxed", "acquire", "cv", "cg"))
-"""Words of loads by which programs ask for what other threads have written."""
+"""Modifiers of loads with which programs request what other threads have written."""
 
 _OPPOSITE = {"eq": "ne", "lt": "ge", "gt": "le", "lo": "hs", "hi": "ls"}
 _OPPOSITE |= {opposite: test for test, opposite in _OPPOSITE.items()}
@@ -49,7 +49,7 @@ _SCALED = (Arithmetic.LEFT_SHIFT, Arithmetic.PRODUCT)
 
 
 def waiting(view: View, loops: Iterable[Loop]) -> int | None:
-    """A statement whose result some of the ``loops`` may wait for; None where all end by themselves."""
+    """A statement whose result some of the ``loops`` may wait for; None if all end by themselves."""
     return next((index for loop in loops if (index := _Ends(view, loop).waits_for) is not None), None)
 
 
@@ -68,7 +68,7 @@ def _calls(instruction: Instruction) -> bool:
 
 @dataclass(frozen=True)
 class _Ends:
-    """The ways out of one loop."""
+    """The exits of one loop."""
 
     view: View
     loop: Loop
@@ -80,7 +80,7 @@ class _Ends:
             return None
         return min((i for i in self._deciding() if self._observes(i)), default=None)
 
-    # --- what decides on the ways out ---
+    # --- what decides the exits ---
 
     @cached_property
     def inside(self) -> frozenset[int]:
@@ -93,7 +93,7 @@ class _Ends:
         return frozenset(a for a, _ in self.loop.exits) | (self.loop.blocks & frozenset(self.view.cfg.exits))
 
     def _deciding(self) -> frozenset[int]:
-        """The statements of the loop on which it depends, by data, control and the lane's own memory, who leaves."""
+        """The statements of the loop that decide, by data, control and the lane's own memory, which lanes leave."""
         view, inside = self.view, self.inside
         dependence = control_dependence(view.cfg)
         stores = [i for i in inside if self._memory(i) in (Memory.STORE, Memory.ATOMIC)]
@@ -132,7 +132,7 @@ class _Ends:
         return observes(statement) or self._has_fence or self._stays(index, statement)
 
     def _stays(self, index: int, load: Instruction) -> bool:
-        """Whether a load is of one place that nothing in the loop writes: no compiler leaves it there unasked."""
+        """Whether a load reads one place that nothing in the loop writes: compilers hoist it unless told not to."""
         memory = self.view.memory
         bases = [o.base for o in load.operands if isinstance(o, Address)]
         if not all(not isinstance(base, Register) or self.is_invariant(index, base) for base in bases):
@@ -154,10 +154,10 @@ class _Ends:
         statement = self.view.body[index]
         return isinstance(statement, Instruction) and _calls(statement)
 
-    # --- ways out that are taken in the end ---
+    # --- exits that are taken in the end ---
 
     def _always(self) -> Iterator[int]:
-        """The leaving blocks to which each inner iteration comes."""
+        """The exiting blocks that each inner iteration reaches."""
         dominates = self.view.dominators.dominates
         return (b for b in self._leaving() if all(dominates(b, latch) for latch in self.loop.latches))
 
@@ -176,8 +176,8 @@ class _Ends:
         return any(self._is_reached(*test) for test in tests)
 
     def _tests(self, use: int, name: str, leaves: bool) -> Iterator[tuple[int, Instruction, str]]:
-        """Comparisons by any of which alone lanes leave where the predicate is as ``leaves``: the statements, and how
-        the operands compare then.
+        """Comparisons each of which suffices for lanes to leave, given that they do if the predicate is ``leaves``: the
+        statements, and how the operands then compare.
         """
         index = self._only(use, name)
         statement = None if index is None else self.view.body[index]
@@ -212,8 +212,8 @@ class _Ends:
         return (compare in _GREATER and up) or (compare in _LESS and down) or counted
 
     def _is_given(self, use: int, operand: Operand) -> bool:
-        """Whether no inner iteration changes an operand: it is invariant, or computed anew of what is, and of plain
-        loads of places that stay. Another thread may write there, but a lane that counts to such a bound goes on
+        """Whether no inner iteration changes an operand: it is invariant, or recomputed from what is, and from plain
+        loads of fixed places. Another thread may write there, but a lane that counts to such a bound makes progress
         without it.
         """
         if not isinstance(operand, Register) or self.is_invariant(use, operand):
@@ -232,7 +232,9 @@ class _Ends:
         )
 
     def _succeeds(self, test: int, result: Operand, expected: Operand) -> bool:
-        """Whether the operands are what a compare-and-swap returned and what it asked for, read from its place."""
+        """Whether the operands are what a compare-and-swap returned and the value it expected, which was read from its
+        place.
+        """
         if not isinstance(result, Register) or not isinstance(expected, Register):
             return False
         swap = self._only(test, result.name)
@@ -249,7 +251,7 @@ class _Ends:
         return self._is_of_place(swap, expected.name, swap, set())
 
     def _is_of_place(self, use: int, register: str, swap: int, seen: set[int]) -> bool:
-        """Whether the register, as set in the loop, holds what ``swap`` returned, or what a load of its place did."""
+        """Whether the register, as set in the loop, holds what ``swap``, or a load of its place, returned."""
         for index in self.view.reaching.reaching(use, register):
             statement = self.view.body[index] if index != ENTRY else None
             if index in seen or index == swap or index not in self.inside:
@@ -295,8 +297,9 @@ class _Ends:
 
 
 class _Growth:
-    """How a register of a loop changes from iteration to iteration: ``steady`` if each runs all that changes it, and by
-    sums alone; ``by`` tells the sign, 0 if it is not known; ``claimed`` if it comes from a counter in memory.
+    """How a register of a loop changes from iteration to iteration. It is ``steady`` if each runs all that changes it,
+    and only sums do. ``by`` is the sign of the change, 0 if it is not known; ``claimed`` says that it comes from a
+    counter in memory.
     """
 
     def __init__(self, ends: _Ends, use: int, register: str) -> None:
@@ -333,7 +336,7 @@ class _Growth:
         return self._changes(facts.arithmetic, statement, varying[0]) and self._follow(index, varying[0].name)
 
     def _changes(self, kind: Arithmetic, statement: Instruction, varying: Register) -> bool:
-        """Whether an instruction is a step that is understood, noting its sign."""
+        """Whether an instruction is a step that is understood; its sign is recorded."""
         if kind is Arithmetic.COPY:
             return True
         if kind not in (Arithmetic.SUM, Arithmetic.DIFFERENCE, *_SCALED) or len(statement.operands) != 3:

@@ -1,15 +1,15 @@
-"""A check of rewritten functions that knows nothing of how they were made.
+"""A check of rewritten functions that knows nothing about how they were made.
 
-A rewrite that went wrong may give right results on every test: a missing barrier shows on some GPUs, sometimes. So each
-rewritten function is looked at again, as code (`regions` says what is taken on trust):
+A wrong rewrite may give right results in every test: a missing barrier shows only on some GPUs, and only sometimes. So
+the code of each rewritten function is checked again (`regions` says what is taken on trust):
 
-* `convergence`: all 32 lanes come to each vote, shuffle and barrier;
-* `ordering`: barriers order what lanes hand to one another, and no task is left on a stack;
-* `local_copies`: local memory that waits on a stack comes back to where it was;
-* `assignment`: no register is read unwritten that was not in the original;
-* loops have one entry each, unless some had several before.
+* `convergence`: all 32 lanes reach each vote, shuffle and barrier;
+* `ordering`: barriers order the data that lanes pass to one another, and no task is left on a stack;
+* `local_copies`: local memory that was saved on a stack is put back where it was;
+* `assignment`: no register is read before it is written, unless it was in the original;
+* each loop has one entry, unless some had several before.
 
-Each check is one pass of data-flow, or two. What fails is an internal error (CCC099), and no code is written.
+Each check takes one or two data-flow passes. A failure is an internal error (CCC099), and no code is written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["Violation", "check_output", "violations"]
 
 
 def check_output(before: Function, after: Function, loops: Sequence[RewrittenLoop]) -> None:
-    """Check that ``after``, which was ``before``, is a sound rewrite. Raises CccError (CCC099) if it is not."""
+    """Check that ``after`` is a sound rewrite of ``before``. Raises CccError (CCC099) if it is not."""
     code = FunctionCode(before, after)
     for loop, found in violations(before, code, loops):
         raise CccError(
@@ -50,7 +50,7 @@ def check_output(before: Function, after: Function, loops: Sequence[RewrittenLoo
 def violations(
     before: Function, code: FunctionCode, loops: Sequence[RewrittenLoop]
 ) -> Iterator[tuple[RewrittenLoop | None, Violation]]:
-    """What is wrong with a rewritten function, and in which of its rewritten ``loops``, if in one."""
+    """The violations in a rewritten function, each with that of the rewritten ``loops`` that it is in, if any."""
     for loop in loops:
         region = LoopCode(code, loop)
         yield from ((loop, found) for found in convergence_violations(region))
@@ -61,7 +61,7 @@ def violations(
 
 
 def _second_entries(before: Function, code: FunctionCode) -> Iterator[Violation]:
-    """Loops with two entries where the function had none."""
+    """Loops with two entries, if the function had none before."""
     found = irreducible_edges(code.cfg)
     if found and not irreducible_edges(build(before.body or ())):
         for source, _ in found:
@@ -73,7 +73,7 @@ def _place_of(loop: RewrittenLoop | None, loops: Sequence[RewrittenLoop]) -> Pla
 
 
 def _statement(code: FunctionCode, index: int) -> str:
-    """The statement with its block, and the source line that the PTX says it is from."""
+    """The statement and its block, in words."""
     block = code.cfg.blocks[code.cfg.block_of(index)]
     text = print_statement(code.body[index]).strip()
     what = f"`{text}`" if isinstance(code.body[index], Instruction) else "what begins"

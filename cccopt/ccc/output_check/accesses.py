@@ -1,8 +1,8 @@
-"""Which stack an access to memory that a rewrite added belongs to.
+"""Which stack a memory access that a rewrite added belongs to.
 
-The address is followed back to what it is computed from: the variable that holds the stacks (in global memory the pool
-of which each warp has an entry), and the register that
-counts the tasks of one of them. Where no counter is in it (lane k takes the task in slot k) the constant offset tells.
+The address is traced back to what it is computed from: the variable that holds the stacks (in global memory the pool,
+in which each warp has an entry), and the register that counts a stack's tasks. If it contains no counter
+(lane k takes the task in slot k), the constant offset identifies the stack.
 
         add.s32    %slot, %top, %ahead;             the stack whose counter is %top
         mad.lo.s32 %at, %slot, 4, %base;
@@ -16,7 +16,7 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, Symbol
 
 OWNED = -1
-"""The owners' slots of reductions, as the number of a stack."""
+"""The stack number that stands for the owners' slots of reductions."""
 
 
 class StackAddresses:
@@ -31,8 +31,8 @@ class StackAddresses:
         self._known: dict[Operand, tuple[set[str], set[str]]] = {}
 
     def are_of(self, access: Instruction) -> bool:
-        """Whether an access to memory is one to the stacks, and not the program's own. Tasks have the addresses of
-        their owners' slots from their contexts.
+        """Whether a memory access goes to the stacks and is not the program's own. Tasks get the addresses of their
+        owners' slots from their contexts.
         """
         where = next((o for o in access.operands if isinstance(o, Address)), None)
         if where is None:
@@ -65,7 +65,7 @@ class StackAddresses:
             return None
         for name in counters:
             stack = self.stacks[self.counters[name]]
-            # A pop counts slots from 1, so that the array begins a word earlier.
+            # A pop counts slots from 1, so its array begins a word earlier.
             return self.counters[name] if stack.start - 8 <= offset < stack.stop else None
         return next((n for n, stack in enumerate(self.stacks) if stack.start <= offset < stack.stop), None)
 
@@ -99,7 +99,7 @@ class StackAddresses:
 
 
 def _sources(instruction: Instruction) -> tuple[Operand, ...]:
-    """The operands that a number is computed from; of a shuffle, what is shuffled."""
+    """The operands that a number is computed from; for a shuffle, the shuffled value."""
     if instruction.base == "shfl":
         return instruction.operands[1:2]
     if instruction.base == "setp" or not isa.facts(instruction).pure:

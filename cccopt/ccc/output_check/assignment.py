@@ -1,16 +1,16 @@
-"""Does every register have a value where it is read (definite assignment)?
+"""Does every register have a value when it is read (definite assignment)?
 
-A register that some way from the function's entry does not write before it is read is live at the entry. nvcc may leave
-such registers in a program: what it computes from them does not matter. A rewrite must not add any.
+A register that is not written before it is read, on some path from the function's entry, is live at the entry. nvcc may
+leave such registers in a program: what it computes from them does not matter. A rewrite must not add any.
 
-A rewrite lets lanes meet that go on differently, by a flag that each has set on its way:
+A rewrite lets lanes meet that continue differently, according to a flag that each has set on its way:
 
         mov.pred %busy, 0;      mov.pred %busy, 1;        %r5 is written on the left alone
                          MEET:
                          @%busy bra VOTE;
                          st.global.u32 [%rd1], %r5;       comes from the left alone
 
-So a register that is live at the entry is looked for again along the ways that such flags leave open.
+So a second search follows each register that is newly live at the entry, along the paths that such flags leave open.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from cccopt.ccc.output_check.regions import FunctionCode, Violation
 from cccopt.ptx.ir import Function, Instruction, Literal, Register, Statement
 
 _MOST = 100_000
-"""Blocks, each with what is known of flags, that a search looks at: beyond, the register counts as read unwritten."""
+"""The most pairs of a block and known flags that a search visits; beyond, the register counts as read unwritten."""
 
 
 def assignment_violations(before: Function, code: FunctionCode) -> Iterator[Violation]:
-    """Registers that ``code`` may read unwritten and ``before``, the same function as it was, does not."""
+    """Registers that ``code`` may read before they are written, unlike ``before``, the original function."""
     live = liveness(code.cfg, code.body)
     read = live.live_in[code.cfg.entry]
     if not read:
@@ -42,7 +42,7 @@ def assignment_violations(before: Function, code: FunctionCode) -> Iterator[Viol
 
 
 def _first_read(code: FunctionCode, live: Liveness, name: str) -> int | None:
-    """A statement that may read a register unwritten; None if flags close all ways to one."""
+    """A statement that may read a register before it is written; None if flags close all paths to one."""
     flags = _flags(code)
     start: tuple[int, frozenset[tuple[str, bool]]] = (code.cfg.entry, frozenset())
     seen, work = {start}, [start]
@@ -68,7 +68,7 @@ def _first_read(code: FunctionCode, live: Liveness, name: str) -> int | None:
 
 
 def _flags(code: FunctionCode) -> frozenset[str]:
-    """The predicates that branches ask for and that some statement sets to a constant."""
+    """The predicates that branches test and that some statement sets to a constant."""
     asked = {
         end.guard.register.name for b in code.cfg.reverse_postorder if (end := code.ending(b)) and end.guard
     }
@@ -76,7 +76,7 @@ def _flags(code: FunctionCode) -> frozenset[str]:
 
 
 def _constant(statement: Statement) -> tuple[str, bool] | None:
-    """The predicate that a statement sets whatever happens, and to what."""
+    """The predicate that a statement sets unconditionally to a constant, and its value."""
     match statement:
         case Instruction("mov.pred", (Register(name), Literal("0" | "1" as value)), None):
             return name, value == "1"
@@ -84,7 +84,7 @@ def _constant(statement: Statement) -> tuple[str, bool] | None:
 
 
 def _follow(instruction: Instruction, flags: Collection[str], known: dict[str, bool]) -> None:
-    """Updates ``known``, the flags with known values, for an instruction."""
+    """Update ``known``, the flags with known values, for an instruction."""
     for name in effects.writes(instruction).intersection(flags):
         known.pop(name, None)
         if made := _constant(instruction):
@@ -92,7 +92,7 @@ def _follow(instruction: Instruction, flags: Collection[str], known: dict[str, b
 
 
 def _open(code: FunctionCode, block: int, known: Mapping[str, bool]) -> Iterator[int]:
-    """Where control may go from a block, given what is known of flags."""
+    """Where control may go from a block, given what is known about flags."""
     end = code.ending(block)
     value = None if end is None or end.guard is None else known.get(end.guard.register.name)
     if end is None or end.guard is None or end.base != "bra" or value is None:

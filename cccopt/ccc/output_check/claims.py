@@ -1,4 +1,4 @@
-"""Where a rewritten loop has an entry of the pool that holds its stacks (`cccopt.ccc.codegen.claim`).
+"""Where a rewritten loop holds an entry of the pool for its stacks (`cccopt.ccc.codegen.claim`).
 
 @%first atom.acquire.gpu.global.cas.b32 %old, [%entry], 0, 1;        lane 0 tries
 shfl.sync.idx.b32 %found, %old, 0, 31, -1;
@@ -37,7 +37,7 @@ class Claims:
         return False
 
     def has_claimed(self, block: int) -> bool:
-        """Whether the only block that leads here has found that the warp has an entry."""
+        """Whether the only predecessor of the block has found that the warp has an entry."""
         code = self.loop.code
         sources = code.cfg.predecessors[block]
         if len(sources) != 1 or code.where(sources[0], holds=True) != block:
@@ -63,7 +63,7 @@ class Claims:
 
 
 def _is_lane_0(code: FunctionCode, guard: Guard | None) -> bool:
-    """Whether a guard holds in lane 0, and there alone."""
+    """Whether a guard holds in lane 0 and in no other lane."""
     if guard is None or guard.negated:
         return False
     made = [code.body[index] for index in code.definitions.get(guard.register.name, ())]

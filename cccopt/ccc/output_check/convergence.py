@@ -1,12 +1,13 @@
-"""Do all lanes of a rewritten loop come to each vote, shuffle and barrier that a rewrite added?
+"""Do all lanes of a rewritten loop reach each vote, shuffle and barrier that the rewrite added?
 
-All lanes enter a rewritten loop together: it is chosen where `activemask` is full, or its entry asks `activemask` which
-lanes there are (the in-lane form), and each vote names these. From there on they part at
-*varying* branches, whose conditions may differ between lanes, and meet again at the branch's immediate post-dominator.
-So they are together in a block that no varying branch decides, directly or by other branches (control dependence).
+All lanes enter a rewritten loop together: either only a full `activemask` leads to it, or its entry asks `activemask`
+which lanes are there (the in-lane form) and each vote names these. From there onwards, lanes diverge at *varying*
+branches, whose conditions may differ between lanes, and reconverge at the branch's immediate post-dominator. So they
+are together in a block that no varying branch decides, directly or through other branches (control dependence).
 
 A condition is uniform if it is computed from literals, special registers of the block or the grid, votes, and shuffles
-from one lane to all, into a register that the rewrite made, by instructions that all lanes run. All else varies.
+from one lane to all. All lanes must run these instructions, and the rewrite must have added the register of the result.
+All other conditions vary.
 
         vote.sync.ballot.b32 %b, %p, %full;     %b is uniform, %p need not be
         popc.b32 %n, %b;                        %n is uniform
@@ -30,7 +31,7 @@ from cccopt.ptx.isa import Control, Memory
 
 
 def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
-    """Collectives of the rewrite that lanes may come to one by one, and an entry that a partial warp may pass."""
+    """Collectives of the rewrite that lanes may not reach together, and an entry that a partial warp may pass."""
     code = loop.code
     if loop.facts.lanes and not _asks_for_lanes(loop):
         yield Violation(code.cfg.blocks[loop.entry].start, "the mask does not name all lanes that enter")
@@ -63,7 +64,7 @@ def _is_collective(instruction: Instruction) -> bool:
 
 
 def parted(loop: LoopCode) -> tuple[frozenset[int], frozenset[int]]:
-    """The blocks that lanes may come to at different times or not at all, and those that end in a varying branch."""
+    """The blocks that lanes may reach at different times or not at all, and those that end in a varying branch."""
     code = loop.code
     dependants: dict[int, list[int]] = {}
     for block, branches in loop.dependence.items():
@@ -119,11 +120,11 @@ def parted(loop: LoopCode) -> tuple[frozenset[int], frozenset[int]]:
 
 
 def _relevant(loop: LoopCode, instruction: Instruction) -> frozenset[str]:
-    """The registers on which it depends whether the instruction has one result for the whole warp."""
+    """The registers that decide whether the instruction has one result for the whole warp."""
     if _is_vote(loop, instruction):
         return frozenset()
     if _is_broadcast(loop, instruction):
-        # Which lane is read counts, not what the others hold.
+        # It matters which lane is read, not what the others hold.
         return frozenset(o.name for o in instruction.operands[2:-1] if isinstance(o, Register))
     return effects.needs(instruction)
 
@@ -143,7 +144,7 @@ def _is_vote(loop: LoopCode, instruction: Instruction) -> bool:
 
 
 def _is_broadcast(loop: LoopCode, instruction: Instruction) -> bool:
-    """`shfl.sync.idx d, a, lane, 31, mask`: in each lane ``a`` of the lane numbered ``lane``."""
+    """`shfl.sync.idx d, a, lane, 31, mask`: each lane gets ``a`` of the lane numbered ``lane``."""
     if instruction.parts[:3] != ("shfl", "sync", "idx") or instruction.guard is not None:
         return False
     clamp = instruction.operands[3] if len(instruction.operands) == 5 else None
@@ -153,7 +154,7 @@ def _is_broadcast(loop: LoopCode, instruction: Instruction) -> bool:
 
 
 def _asks_for_lanes(loop: LoopCode) -> bool:
-    """Whether the mask of the lanes is what `activemask` says at the entry, once."""
+    """Whether the mask of the lanes is read from `activemask` at the entry, and only once."""
     code, entry = loop.code, loop.entry
     made = code.definitions.get(loop.facts.lanes, [])
     first = code.body[made[0]] if len(made) == 1 else None
@@ -163,7 +164,7 @@ def _asks_for_lanes(loop: LoopCode) -> bool:
 
 
 def _reason(loop: LoopCode, block: int, apart: frozenset[int], varying: frozenset[int]) -> str:
-    """Which branch parts the lanes that come to ``block``."""
+    """The branch that separates the lanes that reach ``block``, in words."""
     seen: set[int] = set()
     work = [block]
     while work:

@@ -1,4 +1,4 @@
-"""Where a rewritten loop runs what is left on a stack.
+"""Where a rewritten loop runs the tasks that are left on a stack.
 
         setp.ne.s32 %some, %top, 0;             left: an empty stack is passed by
         @!%some bra FOLLOWING;
@@ -9,7 +9,7 @@
         setp.ne.s32 %some, %top, 0;             a loop that takes tasks until none is left
         @%some bra AGAIN;
 
-The tasks of sorted paths are counted by a lane for each path, so their counter comes by a shuffle.
+One lane per path counts the tasks of sorted paths, so their counter comes from a shuffle.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from cccopt.ccc.output_check.regions import LoopCode, is_lane
 from cccopt.ptx.ir import Guard, Instruction, Literal, Register
 
 Tasks = tuple[int, int]
-"""The number of a stack, and that of a sorted path in it (0 without any)."""
+"""The number of a stack, and that of a sorted path in it (0 if there is none)."""
 
 
 def drained(loop: LoopCode, addresses: StackAddresses) -> Mapping[int, frozenset[Tasks]]:
-    """For each block the tasks that surely do not wait any more on any way from it."""
+    """For each block, the tasks that surely no longer wait on any path from it."""
     found = {block: frozenset(_taken(loop, addresses, block)) for block in loop.blocks}
     tests = {block: frozenset(_passed(loop, addresses, block, found)) for block in loop.blocks}
     ends = {block: frozenset(_found_empty(loop, addresses, block)) for block in loop.blocks}
@@ -34,7 +34,7 @@ def drained(loop: LoopCode, addresses: StackAddresses) -> Mapping[int, frozenset
 
 
 def _taken(loop: LoopCode, addresses: StackAddresses, block: int) -> Iterator[Tasks]:
-    """What lanes below a counter take, here or where the branch of the block leads them."""
+    """The tasks that lanes below a counter take, here or where the branch of the block leads them."""
     code = loop.code
     counts: dict[str, Tasks] = {name: (number, 0) for name, number in addresses.counters.items()}
     for _, instruction in code.instructions(block):
@@ -50,14 +50,14 @@ def _taken(loop: LoopCode, addresses: StackAddresses, block: int) -> Iterator[Ta
 def _passed(
     loop: LoopCode, addresses: StackAddresses, block: int, taken: Mapping[int, frozenset[Tasks]]
 ) -> Iterator[Tasks]:
-    """The stack of which a block finds that nothing waits, or else leads on to where it is taken."""
+    """The stack that a block finds empty, or else whose tasks are taken where its branch leads."""
     following = loop.code.where(block, holds=True)
     if following is not None:
         yield from (tasks for tasks in _tested(loop, addresses, block) if tasks in taken.get(following, ()))
 
 
 def _found_empty(loop: LoopCode, addresses: StackAddresses, block: int) -> Iterator[Tasks]:
-    """The stack of which the only block that leads here has found that nothing waits."""
+    """The stack that the only predecessor of the block has found empty."""
     sources = loop.code.cfg.predecessors[block]
     if len(sources) != 1 or loop.code.where(sources[0], holds=True) == block:
         return
@@ -66,7 +66,7 @@ def _found_empty(loop: LoopCode, addresses: StackAddresses, block: int) -> Itera
 
 
 def _tested(loop: LoopCode, addresses: StackAddresses, block: int) -> Iterator[Tasks]:
-    """The stack whose counter decides, by being zero or not, where control goes from a block."""
+    """The stack whose counter a block compares with zero to decide where control goes."""
     end = loop.code.ending(block)
     if end is None or end.guard is None:
         return
@@ -79,7 +79,7 @@ def _tested(loop: LoopCode, addresses: StackAddresses, block: int) -> Iterator[T
 
 
 def _loads(loop: LoopCode, addresses: StackAddresses, block: int, mine: str, stack: int) -> bool:
-    """Whether lanes with the flag ``mine`` load from the stack: in ``block`` or where it sends them."""
+    """Whether lanes with the flag ``mine`` load from the stack, in ``block`` or where its branch leads them."""
     facts = loop.facts.stacks[stack]
     if facts.start == facts.stop:
         return True

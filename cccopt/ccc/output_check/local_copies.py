@@ -1,10 +1,10 @@
-"""Does local memory that waits on a stack come back to where it was?
+"""Is local memory that was saved on a stack put back where it was?
 
         push:  ld.local.b32  %r1, [depot+8];            pop:   ld.shared.b32 %r2, [%at+1020];
                st.shared.b32 [%at+1024], %r1;                  st.local.b32  [depot+8], %r2;
 
-A word of a stack that one block fills from local memory must be put back by each block that takes it from there, to the
-same bytes, under the guard of its load. Of other words the program itself may store what a task has found in them.
+If a block fills a word of a stack from local memory, each block that loads the word must put it back to the same bytes,
+under the guard of the load. The program itself may store to local memory what a task found in other words.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Literal, Register
 
 _Word = tuple[int, int]
-"""The number of a stack, and where in the stacks the array of the word begins."""
+"""The number of a stack, and the offset in the stacks at which the word's array begins."""
 
 _Place = tuple[str, Address]
-"""The type of an access to local memory, and where."""
+"""The type of an access to local memory, and its address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def local_violations(loop: LoopCode) -> Iterator[Violation]:
 
 
 def _by_word(copies: Iterable[_Copy], *, local: bool) -> Mapping[_Word, set[_Place]]:
-    """For each word the places that copies to local memory, or to stacks, have it from or put it to."""
+    """For each word, the places where copies put it (``local``), or from which they take it."""
     found: dict[_Word, set[_Place]] = defaultdict(set)
     for copy in copies:
         found[copy.word].update([copy.place] if _is_local(copy.store) == local else [])

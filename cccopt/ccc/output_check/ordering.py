@@ -1,19 +1,19 @@
-"""Is each access to the stacks, and to what tasks write, ordered after those of other lanes that it follows?
+"""Is each access to the stacks, and to what tasks write, ordered after the earlier accesses of other lanes?
 
-Lanes of a warp run in no order of their own. `bar.warp.sync` alone orders what one lane wrote before what another one
-reads (PTX ISA 9.0, 9.7.13: `vote` and `shfl` order no memory). A forward data-flow over the rewritten loop keeps
-what may be *pending*: done by some lane, with no barrier since on some way. It is an error where
+The lanes of a warp run in no particular order. Only `bar.warp.sync` orders what one lane wrote before what another one
+reads (PTX ISA 9.0, 9.7.13: `vote` and `shfl` do not order memory). A forward data-flow over the rewritten loop tracks
+what may be *pending*: done by some lane, with no barrier since on some path. It is an error if
 
 * a stack is loaded from while stores to it are pending, or stored to while loads are;
 * a part is given to an owner's slot while the owner's own accesses are pending, or the owner reads it too early;
-* an expanded window begins while memory accesses of the iteration, or of other inner iterations, are pending: its own
-  run in other lanes than those that made them;
-* control leaves the loop while anything of that, or a memory access of a task, is pending;
+* an expanded window begins while memory accesses of the iteration, or of other inner iterations, are pending: the
+  window runs in other lanes than these;
+* control leaves the loop while accesses to stacks, parts given to owners or memory accesses of tasks are pending;
 * control leaves the loop while tasks may still wait on some stack;
-* a stack in global memory is accessed where the warp may have no entry of the pool, or no barrier since it claimed one;
-  an entry is given back while accesses are pending, or kept.
+* a stack in global memory is accessed when the warp may hold no entry of the pool, or has passed no barrier since it
+  claimed one; an entry is given back while accesses are pending, or is kept.
 
-A stack counts as empty from where its counter is found to be zero, or each lane below the counter takes a task.
+A stack counts as empty once its counter is found to be zero, or once each lane below the counter takes a task.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from cccopt.ptx.ir import Instruction, Register
 from cccopt.ptx.isa import Control, Facts, Memory
 
 OWN, INNER, TASKS, FOREIGN, GIVEN, OWNER, NONE, HELD, CLAIMED, FIRST = (1 << bit for bit in range(10))
-"""What may be pending: accesses of the iteration, of expanded inner iterations; (lanes may run tasks of others by now;)
-accesses of tasks; parts given to owners' slots; accesses of owners to their slots. Then whether the warp may have no
-entry of the pool, may have one, and may have claimed it without a barrier since. From `FIRST` on, bits of each stack.
+"""What may be pending: accesses of the iteration (`OWN`), of expanded inner iterations (`INNER`), of tasks (`FOREIGN`);
+parts given to owners' slots (`GIVEN`); owners' accesses to their slots (`OWNER`). `TASKS`: lanes may already run tasks
+of others. The warp may hold no entry of the pool (`NONE`), may hold one (`HELD`), or may have claimed it without a
+barrier since (`CLAIMED`). From `FIRST` onwards, the bits of each stack.
 """
 
 _WHY = {
@@ -49,8 +50,8 @@ _WHY = {
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """A statement's effect on what is pending: an error if ``forbidden`` is, then ``cleared`` is gone; ``added``
-    comes, and ``then`` as well if any of ``when`` is there.
+    """A statement's effect on what is pending: it is an error if any of ``forbidden`` is pending; ``cleared`` is
+    removed, ``added`` is added, and ``then`` is added too if any of ``when`` is pending.
     """
 
     statement: int
@@ -93,7 +94,7 @@ def ordering_violations(loop: LoopCode) -> Iterator[Violation]:
 
 
 class _Bits:
-    """The bits of each stack: stores and loads that are pending, and tasks that may wait, of each sorted path."""
+    """The bits of each stack: pending stores, pending loads, and tasks that may wait, for each sorted path."""
 
     def __init__(self, loop: LoopCode) -> None:
         self.stores: list[int] = []
@@ -127,7 +128,7 @@ class _Bits:
 
 
 class _EventReader:
-    """Reads the events of blocks; ``strays`` are accesses to the stacks' memory that belong to none."""
+    """Reads the events of blocks; ``strays`` are accesses to the stacks' memory that belong to no stack."""
 
     def __init__(self, loop: LoopCode, bits: _Bits) -> None:
         self.loop = loop
@@ -146,7 +147,7 @@ class _EventReader:
         if block in self.loop.windows:
             found.append(_Event(start, forbidden=OWN, added=TASKS))
         if block not in self.loop.expansions:
-            # What is between two loops of inner iterations comes before those of the second one.
+            # Outside of expansions, pending inner iterations precede those of the next such loop.
             found.append(_Event(start, when=INNER, then=OWN))
         for index, instruction in self.loop.code.instructions(block):
             found += self._of(index, instruction, block)

@@ -1,9 +1,9 @@
-"""What the checks see: a rewritten function, the blocks of one rewritten loop, and what the rewrite says of it.
+"""What the checks see: a rewritten function, the blocks of one rewritten loop, and what the rewrite says about it.
 
-A rewritten loop is what its entry dominates: the original loop beside it and the code after both are reached in
-other ways, too. In the in-lane form, which keeps no original loop, it ends where its lanes meet. What the rewrite has
-made shows by its registers: the function did not have them. Of what it hands over (`RewrittenLoop`) nothing says where
-a barrier, a vote or a test is.
+A rewritten loop is what its entry dominates: other paths also reach the original loop beside it and the code after
+both. In the in-lane form, which keeps no original loop, it ends where its lanes meet. Code that the rewrite added is
+recognized by its registers, which the function did not have. Nothing in `RewrittenLoop` says where a barrier, a vote or
+a test is.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from cccopt.ptx.ir import Body, Function, Instruction, Register, SpecialRegister
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What is wrong, and the statement at which that shows."""
+    """What is wrong, and the statement at which it shows."""
 
     statement: int
     message: str
 
 
 class FunctionCode:
-    """A function's body with its control flow; ``known`` are the registers of the function as it was."""
+    """A function's body with its control flow; ``known`` are the registers of the original function."""
 
     def __init__(self, before: Function, function: Function) -> None:
         self.body: Body = function.body or ()
         self.cfg: ControlFlowGraph = control_flow.build(self.body)
         self.known = frozenset(isa.register_types(before))
-        # A barrier writes no register that would tell whose it is: the program vouches for its own.
+        # A barrier writes no register that shows who added it: if the program has any, none is checked.
         self.has_own_barriers = any(
             isinstance(s, Instruction) and s.opcode.startswith("bar.warp") for s in before.body or ()
         )
@@ -54,7 +54,7 @@ class FunctionCode:
 
     @cached_property
     def definitions(self) -> Mapping[str, list[int]]:
-        """The statements that may write each register that the rewrite made."""
+        """The statements that may write each register that the rewrite added."""
         found: dict[str, list[int]] = {}
         for index, statement in enumerate(self.body):
             for name in effects.writes(statement):
@@ -63,7 +63,7 @@ class FunctionCode:
         return found
 
     def makes(self, instruction: Instruction) -> bool:
-        """Whether the instruction writes a register that the rewrite made."""
+        """Whether the instruction writes a register that the rewrite added."""
         return not effects.writes(instruction) <= self.known
 
     def instructions(self, block: int) -> Iterator[tuple[int, Instruction]]:
@@ -78,8 +78,8 @@ class FunctionCode:
         return control_flow.ending(self.body, self.cfg.blocks[block])
 
     def full_mask_before(self, block: int, entry: int) -> str:
-        """The register that holds what `activemask` says in ``block``, from which lanes go to ``entry`` only if that is
-        all 32 lanes; empty where there is none.
+        """The register that holds the `activemask` of ``block``, if lanes go from there to ``entry`` only when it names
+        all 32 lanes; else empty.
         """
         end = self.ending(block)
         if end is None or end.guard is None or self.where(block, holds=False) != entry:
@@ -102,7 +102,7 @@ class FunctionCode:
         return mask.name if len(self.definitions.get(mask.name, ())) == 1 else ""
 
     def where(self, block: int, *, holds: bool) -> int | None:
-        """Where a lane goes from ``block`` if the condition of its branch (not its guard) holds, or does not."""
+        """Where a lane goes from ``block`` if the predicate of its branch, before any negation, is ``holds``."""
         end = self.ending(block)
         if end is None or end.guard is None:
             return None
@@ -114,8 +114,8 @@ class FunctionCode:
 class LoopCode:
     """The blocks of one rewritten loop, in reverse postorder, with the edges among them.
 
-    Ways into a `trap` are left out: a lane that takes one ends the launch. ``leaving`` are the blocks from which
-    control goes on outside, or out of the function.
+    Paths into a `trap` are left out: a lane that takes one ends the launch. ``leaving`` are the blocks from which
+    control leaves the loop or the function.
     """
 
     def __init__(self, code: FunctionCode, facts: RewrittenLoop) -> None:
@@ -139,8 +139,8 @@ class LoopCode:
         )
 
     def _before_the_end(self, dominated: list[int]) -> list[int]:
-        """Of the blocks that the entry dominates those of the loop, to the barrier at which its lanes meet: no original
-        loop stands beside it, so that the entry dominates what follows it, too.
+        """The blocks of the loop among those that the entry dominates, up to the barrier at which its lanes meet. There
+        is no original loop beside it, so the entry also dominates what follows it.
         """
         known = frozenset(dominated)
         work = [block for block in dominated if self.end_of(block) is not None]
@@ -155,8 +155,8 @@ class LoopCode:
         return [block for block in dominated if block in found]
 
     def end_of(self, block: int) -> int | None:
-        """Where in a block the lanes of a loop in the in-lane form meet for the last time, if they do: what follows, in
-        the same block even, is no part of the loop. Where they meet to vote, a vote follows.
+        """The statement at which the lanes of a loop in the in-lane form meet for the last time, if it is in the block:
+        what follows, even in the same block, is not part of the loop. If they meet to vote, a vote follows.
         """
         mask = (Register(self.facts.lanes),) if self.facts.lanes else None
         end = None
@@ -174,26 +174,26 @@ class LoopCode:
         return named or (not self.facts.lanes and is_full(instruction))
 
     def is_barrier(self, instruction: Instruction) -> bool:
-        """Whether it orders the memory accesses of all lanes of a warp."""
+        """Whether the instruction orders the memory accesses of all lanes of a warp."""
         made = instruction.opcode == "bar.warp.sync" and instruction.guard is None
         return made and not self.facts.lanes and self.names_all_lanes(instruction)
 
     @cached_property
     def full_mask(self) -> str:
-        """The register that has been found to name all 32 lanes on each way to the loop, and that nothing else writes;
-        empty where there is none.
+        """The register that names all 32 lanes on each path to the loop and that nothing else writes; empty if there is
+        none.
         """
         found = {self.code.full_mask_before(source, self.entry) for source in self.sources}
         return found.pop() if len(found) == 1 else ""
 
     @cached_property
     def sources(self) -> tuple[int, ...]:
-        """The blocks outside from which control comes to the loop."""
+        """The blocks outside the loop from which control enters it."""
         return tuple(b for b in self.code.cfg.predecessors[self.entry] if b not in self.successors)
 
     @cached_property
     def dependence(self) -> Mapping[int, frozenset[int]]:
-        """For each block those whose branches decide, inside the loop, whether a lane comes to it."""
+        """For each block, the blocks whose branches decide, inside the loop, whether a lane reaches it."""
         backwards: dict[int, list[int]] = {b: [] for b in self.blocks}
         for source, targets in self.successors.items():
             for target in targets:
@@ -203,14 +203,14 @@ class LoopCode:
         # A block that never leaves counts as if it could.
         backwards[EXIT] += [b for b in self.blocks if b not in able]
         tree = immediate_dominators(backwards, EXIT)
-        # A way out leads to the exit: it is no successor, and decides all the same.
+        # An edge out of the loop leads to the exit, which is not among the successors.
         ways = {b: (*t, EXIT) if b in self.leaving else t for b, t in self.successors.items()}
         return dependence(ways, tree)
 
     @cached_property
     def windows(self) -> Mapping[int, frozenset[int]]:
-        """The blocks at which windows of expanded inner iterations begin, each with the blocks of these: its natural
-        loop.
+        """The blocks at which windows of expanded inner iterations begin, each with the blocks of these iterations (its
+        natural loop).
         """
         at = (self.code.block_at.get(label) for label in self.facts.windows)
         return {window: self._loop_at(window) for window in at if window in self.successors}
@@ -222,7 +222,7 @@ class LoopCode:
 
     @cached_property
     def expansions(self) -> frozenset[int]:
-        """The blocks of the loops right around windows, which lay out further inner iterations of the same loops."""
+        """The blocks of windows and of the loops immediately around them, which lay out further inner iterations."""
         found: set[int] = set()
         for window, inner_iterations in self.windows.items():
             found |= inner_iterations
@@ -234,7 +234,7 @@ class LoopCode:
         return frozenset(found)
 
     def _loop_at(self, header: int) -> frozenset[int]:
-        """The natural loop of a header; the block alone if it is none."""
+        """The natural loop of a header; only the block itself if it is not one."""
         sources = self.code.cfg.predecessors[header]
         latches = [b for b in sources if self.code.dominance.dominates(header, b)]
         return natural_loop(self.code.cfg, header, latches)
@@ -262,7 +262,7 @@ def _may_trap(end: Instruction | None) -> bool:
 def _traps(code: FunctionCode, order: Sequence[int]) -> frozenset[int]:
     """The blocks from which a `trap` is surely reached."""
     found: set[int] = set()
-    # In postorder, successors come first; a cycle is none.
+    # In postorder, successors come first; a cycle is not a trap.
     for block in reversed(order):
         end, targets = code.ending(block), code.cfg.successors[block]
         traps = end is not None and end.base == "trap" and end.guard is None

@@ -1,4 +1,4 @@
-"""A branch around a piece of code, as a unit that may move: `if (left) atomicAdd(failures, 1);` after a path.
+"""A branch and the code that it skips, which may move as a unit: `if (left) atomicAdd(failures, 1);` after a path.
 
         setp...; @%p bra J;         the branch
         ...                         the hammock's own nodes, entered here alone, left to J alone
@@ -22,8 +22,8 @@ from cccopt.ptx.ir import Guard
 
 @dataclass(frozen=True, slots=True)
 class Hammock:
-    """The code that the branch at statement ``branch`` of node ``head`` leads past, to ``join``, if ``past`` holds:
-    ``nodes`` in program order, entered at ``begin``, and their ``statements``.
+    """The code that statement ``branch``, at the end of node ``head``, skips to ``join`` if ``past`` holds: ``nodes``
+    in program order, entered at ``begin``, and their ``statements``.
     """
 
     branch: int
@@ -36,8 +36,8 @@ class Hammock:
 
 
 def hammock_at(view: View, region: Region, head: str, around: frozenset[str]) -> Hammock | None:
-    """The hammock that the end of node ``head`` leads past, if its nodes are all in ``around``, hold no markers, and
-    write nothing that is read after it.
+    """The hammock that the branch at the end of node ``head`` skips, if all its nodes are in ``around``, hold no
+    markers and write no register that is live after it.
     """
     end = view.graph.nodes[head].end
     if not isinstance(end, Branch):

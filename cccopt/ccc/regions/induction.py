@@ -1,10 +1,10 @@
-"""Basic induction variables of a loop: registers that grow by the same number from iteration to iteration.
+"""Basic induction variables of a loop: registers that grow by the same amount in each iteration.
 
         LOOP: ...
               add.s32 %r2, %r1, 1;      %r1 grows by 1: its only definition in the loop, run once in each iteration,
               mov.u32 %r1, %r2;         is what it held at the header and 1
 
-Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.1.2. All arithmetic is that of the machine, modulo 2^32 or 2^64.
+Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.1.2. All arithmetic is machine arithmetic, modulo 2^32 or 2^64.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _NARROWED = frozenset({"cvt.u32.u64", "cvt.s32.s64", "cvt.s32.u64", "cvt.u32.s64
 
 
 class Induction:
-    """The registers of one loop of tasks: ``statements`` are its own, ``written`` the registers that these write, and
-    ``writers`` tells which of them do.
+    """The registers of one loop of tasks: ``statements`` are the loop's own, ``written`` the registers that they write,
+    and ``writers`` the statements that write each register.
     """
 
     def __init__(self, view: View, path: Path) -> None:
@@ -40,12 +40,12 @@ class Induction:
         self.written = set(self.writers)
 
     def once(self, name: str) -> bool:
-        """Whether each iteration runs the node, once."""
+        """Whether the node is in the loop and in no inner loop: an iteration runs it at most once."""
         loop = self.view.innermost(self.view.block_of_name[name])
         return loop is not None and loop.header == self.header
 
     def definition(self, use: int, register: str) -> int | None:
-        """The one statement of an iteration whose result ``use`` reads, whatever way control took."""
+        """The only statement of the loop whose result ``use`` reads, on every path; None if there is none."""
         definitions = self.view.reaching.reaching(use, register)
         if len(definitions) != 1 or not definitions <= self.statements:
             return None
@@ -55,7 +55,7 @@ class Induction:
         return None if isa.is_conditional_write(statement) else index
 
     def from_header(self, use: int, operand: Operand, depth: int = 8) -> tuple[str, int] | None:
-        """The register of the header, and what is added to it, whose sum ``use`` reads."""
+        """The register and the offset for which ``use`` reads the register's value at the header plus the offset."""
         if not isinstance(operand, Register) or operand.name not in self.written or not depth:
             return None
         if self.unchanged_since_header(use, operand.name):
@@ -81,7 +81,7 @@ class Induction:
         return register, offset + (by if sums is Arithmetic.SUM else -by)
 
     def _widened(self, use: int, operand: Operand, depth: int) -> tuple[str, int] | None:
-        """The same for the lower half of a value that was half as wide before; nvcc keeps counters so."""
+        """Like `from_header`, for the lower half of a value that was widened before: nvcc keeps counters like this."""
         index = self.definition(use, operand.name) if isinstance(operand, Register) else None
         statement = None if index is None else self.view.body[index]
         if index is None or not isinstance(statement, Instruction) or statement.opcode not in _WIDENED:
@@ -89,14 +89,14 @@ class Induction:
         return self.from_header(index, statement.operands[1], depth - 1)
 
     def unchanged_since_header(self, use: int, register: str) -> bool:
-        """Whether ``use`` reads what the register held at the header, for all that is known of it."""
+        """Whether ``use`` reads what the register held at the header, as far as the reaching definitions show."""
         definitions = self.view.reaching.reaching(use, register)
         return not definitions <= self.statements or definitions == self.view.reaching.reaching(
             self.view.cfg.blocks[self.header].start, register
         )
 
     def step(self, register: str) -> int | None:
-        """By how much a register of the header grows from iteration to iteration."""
+        """The amount by which a register grows from one arrival at the header to the next, if it is known."""
         first = self.view.cfg.blocks[self.header].start
         inside = self.view.reaching.reaching(first, register) & self.statements
         if len(inside) != 1 or ENTRY in inside:
@@ -106,11 +106,11 @@ class Induction:
         if not self.once(self.view.name(block)) or not self._dominates_latches(block):
             return None
         found = self._grown(index)
-        # What is read in between must be the header's own, in each of its uses.
+        # All uses in between must read the value from the header: no other statement may write the register.
         return found if self.writers[register] == [index] else None
 
     def _grown(self, index: int) -> int | None:
-        """By how much the statement's result is larger than what its register held at the header."""
+        """By how much the result of the statement exceeds the value of its register at the header."""
         statement = self.view.body[index]
         if not isinstance(statement, Instruction) or isa.is_conditional_write(statement):
             return None
@@ -130,7 +130,7 @@ class Induction:
             return None
         half = 1 << isa.width(kind[0]) - 1
         step = (found[1] + (-by if sums is Arithmetic.DIFFERENCE else by) + half) % (2 * half) - half
-        # Iterations are told apart by multiplications of 32 bits.
+        # Expanded iterations multiply the step by their number in 32 bits.
         return step if step and abs(step) < 1 << 31 else None
 
     def _dominates_latches(self, block: int) -> bool:

@@ -1,12 +1,12 @@
-"""Where the iterations that a user vouches for begin and end: statements of marked code, before any rewrite.
+"""Where the iterations that the user declares independent begin and end, in marked code before any rewrite.
 
     for.begin        the thread comes to the loop
     body.begin       its next iteration begins; it ends at the next one, condition and increment included
     for.end          it is out of the loop
     grid.begin       the thread is one iteration, to its end
 
-Markers of ``while`` and ``recursive`` say nothing here: their inner iterations keep their order. A way out of the loop
-that passes no ``for.end`` (a ``return`` in an inlined function) ends at the head of the block that it leads to.
+Markers of ``while`` and ``recursive`` do not count: their inner iterations keep their order. If an exit edge of the
+loop passes no ``for.end`` (a ``return`` in an inlined function), the loop ends at the head of the edge's target.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from cccopt.ptx.ir import Body, Marker
 
 ENTER, ITERATE, LEAVE = "enter", "iterate", "leave"
 VOUCHED = frozenset({"for", "for variable", "grid"})
-"""The pragmas that say that iterations are independent."""
+"""The pragmas that declare iterations independent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Before ``statement``, threads come to the marked loop ``region`` (`ENTER`), begin its next iteration
-    (`ITERATE`) or are out of it (`LEAVE`).
+    """Before ``statement``, threads enter the marked loop ``region`` (`ENTER`), begin its next iteration (`ITERATE`)
+    or have left the loop (`LEAVE`).
     """
 
     statement: int
@@ -37,14 +37,14 @@ class Boundary:
 
 
 def vouched(body: Body) -> dict[int, Annotation]:
-    """The marked loops of a body whose iterations are independent by the user's word, by region; not those that are
+    """The marked loops of a body, by region, whose iterations the user declares independent, except those that are
     switched off.
     """
     return {n: a for n, a in annotations_of(body).items() if a.kind in VOUCHED and a.mode != "off"}
 
 
 def boundaries(body: Body) -> tuple[Boundary, ...]:
-    """The boundaries of all iterations of marked loops in a function's body, in the order in which they happen."""
+    """The boundaries of iterations of a body's marked loops, in file order (`ITERATE` last at one statement)."""
     found: list[Boundary] = []
     for region, annotation in vouched(body).items():
         of_region = [(i, s.event) for i, s in enumerate(body) if isinstance(s, Marker) and s.region == region]
@@ -63,8 +63,8 @@ def boundaries(body: Body) -> tuple[Boundary, ...]:
 
 
 def _ways_out(body: Body, heads: list[int], bodies: list[int]) -> Iterator[int]:
-    """The first statements of the blocks that edges out of the loop lead to, and that do not lead back into a copy of
-    its body: one that was peeled off.
+    """The first statements of the targets of the loop's exit edges, except targets that lead back into a copy of its
+    body, which was peeled off.
     """
     graph = control_flow.build(body)
     nest = loops(graph)
@@ -81,7 +81,7 @@ def _ways_out(body: Body, heads: list[int], bodies: list[int]) -> Iterator[int]:
 
 
 def _reached(graph: control_flow.ControlFlowGraph, start: int, stops: set[int]) -> set[int]:
-    """The blocks that control comes to from ``start``, not through ``stops``."""
+    """The blocks that ``start`` reaches without passing ``stops``."""
     found, todo = {start}, [start]
     while todo:
         block = todo.pop()

@@ -25,8 +25,8 @@ from cccopt.text import Place
 @dataclass(frozen=True, slots=True)
 class Region:
     """A marked loop: ``select`` is the node that begins at its ``for.begin`` marker, ``preheader`` the nodes from
-    there to the ``header``, ``nodes`` the loop's own. A loop without ``paths`` has some of a shape that cannot be
-    deferred alone, which ``unfit`` tells; ``points`` it has anyway.
+    there to the ``header``, ``nodes`` the loop's own. If the paths have a shape that cannot be deferred alone,
+    ``paths`` is empty and ``unfit`` says why; ``points`` exist in any case.
     """
 
     annotation: Annotation
@@ -43,8 +43,8 @@ class Region:
         return tuple(p for path in self.paths for p in path.tree())
 
     def loops_around(self, path: Path) -> Mapping[str, frozenset[str]]:
-        """The nodes, by header, of the loops whose iterations may part ``path`` from its next run: the marked one, and
-        those whose inner iterations are tasks.
+        """The nodes, by header, of the loops whose iterations may separate ``path`` from its next run: the marked loop,
+        and the loops around ``path`` whose inner iterations are tasks.
         """
         inner = {p.begin: p.nodes for p in self.all_paths() if p.is_loop and path.nodes < p.nodes}
         return {self.header: self.nodes, **inner}
@@ -52,14 +52,14 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The regions of a function, inner loops first, and what there is to say about markers that are in none."""
+    """The regions of a function, inner loops first, and remarks about marked code that is in none."""
 
     regions: tuple[Region, ...]
     remarks: tuple[Diagnostic, ...]
 
 
 def annotations_in_loops(view: View) -> frozenset[int]:
-    """The annotated paths of which a copy is in a marked loop of this function."""
+    """The region numbers of annotated paths that have a copy in a marked loop of this function."""
     plain = [a for a in view.annotations.values() if a.event == MarkedShape.LOOP and not a.variable]
     around = [loop for annotation in plain for loop in loops_of(view, annotation)]
     begins = {
@@ -81,11 +81,11 @@ def find(
     *,
     with_unfit: bool = False,
 ) -> Found:
-    """The regions of a function, but for ``rewritten`` annotations, whose loops have been rewritten; those in
+    """The regions of a function. ``rewritten`` annotations, whose loops have been rewritten, need no region; those in
     ``elsewhere`` have a copy in a marked loop of another function.
 
-    Raises Refusal where a marked piece is not what its pragma promises; where only paths are of a shape that cannot be
-    deferred, ``with_unfit`` asks for the region all the same.
+    Raises Refusal if marked code is not what its pragma promises. ``with_unfit`` accepts a loop whose paths have a
+    shape that cannot be deferred.
     """
     marked = {a.region: loops_of(view, a) for a in view.annotations.values() if a.event == MarkedShape.LOOP}
     remarks: list[Diagnostic] = []
@@ -101,7 +101,7 @@ def find(
 
 
 def related(view: View, place: Place | None) -> frozenset[int]:
-    """The annotations at ``place``, of marked loops with all that is inside them, of paths with the loops around."""
+    """The annotations at ``place``, the marked loops that they mark or are in, and all annotations in these loops."""
     found = frozenset(number for number, a in view.annotations.items() if a.place == place is not None)
     blocks = {
         number: frozenset(view.cfg.block_of(i) for i in view.all_markers(number))
@@ -117,12 +117,12 @@ def related(view: View, place: Place | None) -> frozenset[int]:
 
 
 def _body(annotation: Annotation) -> str:
-    """The marker in an iteration of the loop. A recursion is a loop only once the compiler has made one of it."""
+    """The marker in an iteration of the loop. A recursion is a loop only after the compiler has made it one."""
     return "recursive.begin" if annotation.kind == Kind.RECURSIVE else "body.begin"
 
 
 def loops_of(view: View, annotation: Annotation) -> list[Loop]:
-    """The copies of a marked loop: the innermost loops around its body markers that it begins outside of."""
+    """The copies of a marked loop: the innermost loops around its body markers that do not contain its beginning."""
     recursive = annotation.kind == Kind.RECURSIVE
     begins = {view.cfg.block_of(i) for i in view.markers("for.begin", annotation.region)}
     others = (
@@ -134,7 +134,7 @@ def loops_of(view: View, annotation: Annotation) -> list[Loop]:
     found: dict[int, Loop] = {}
     for index in view.markers(_body(annotation), annotation.region):
         loop = view.innermost(view.cfg.block_of(index))
-        # An iteration that was peeled out of the loop has another loop around it, or none.
+        # An iteration that was peeled out of the loop is in another loop, or in none.
         if loop is not None and not begins & loop.blocks and loop.header not in taken:
             found[loop.header] = loop
     return list(found.values())
@@ -201,7 +201,7 @@ def _region(
 
 
 def _preheader(view: View, select: str, header: str, loop: Collection[str]) -> frozenset[str]:
-    """The nodes on the way from ``select`` to the loop, once: a loop around both does not count."""
+    """The nodes on the way from ``select`` to the loop, without going around a loop that contains both."""
     found: set[str] = set()
     work = [header]
     while work:
@@ -252,7 +252,7 @@ def _check_in_loops(
 
 
 def _leaves_loop(view: View, path: Annotation, marked: Mapping[int, list[Loop]]) -> bool:
-    """Whether the path begins in the body of a marked loop and leads out of it alone (``return``, ``break``)."""
+    """Whether the path begins in the body of a marked loop and only leads out of it (``return``, ``break``)."""
     dominates = view.dominators.dominates
     begins = [view.cfg.block_of(i) for i in view.markers(f"{path.event}.begin", path.region)]
 

@@ -19,9 +19,9 @@ from cccopt.ptx.ir import Instruction, Marker
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A divergent path: a task begins at node ``begin`` and ends where control goes on at ``end``.
+    """A divergent path: a task begins at node ``begin`` and ends when control reaches ``end``.
 
-    ``nodes`` are all its blocks. Of an `if` it is the marked branch, of a ``for variable`` the loop, whose task
+    ``nodes`` are all its blocks: the marked branch of an `if`, or the loop of a ``for variable``, where a task
     begins at the header. ``children`` are the marked paths inside it.
     """
 
@@ -46,7 +46,7 @@ class Path:
 
 
 def paths_of(view: View, loop: Loop, header: str, marked: Mapping[int, list[Loop]]) -> tuple[Path, ...]:
-    """The marked paths of a loop, nested as their blocks are, in the order in which an iteration meets them."""
+    """The marked paths of a loop, nested like their blocks, in the order in which an iteration comes to them."""
     variable = {
         inner.header: (view.annotations[number], inner)
         for number, copies in marked.items()
@@ -93,9 +93,7 @@ def _require_direct(
     loop: Loop,
     variable: Mapping[int, tuple[Annotation, Loop]],
 ) -> None:
-    """Between a path and the marked loop it belongs to there may only be loops whose inner iterations are tasks
-    themselves.
-    """
+    """Require that the inner iterations of all loops between a path and its marked loop are tasks. Raises Refusal."""
     while number is not None and view.loops[number].header != loop.header:
         if view.loops[number].header not in variable:
             raise refuse(refusal.INNER_LOOP, annotation.place)
@@ -103,8 +101,8 @@ def _require_direct(
 
 
 def _require_own_traps(view: View, path: Path, loop: Loop) -> None:
-    """What lanes of a path run before they trap together with others may not read what differs between iterations: it
-    has the values of the lane, and not those of its task.
+    """Code that lanes of a path share with others before they trap may not read what differs between iterations: it
+    has the values of the lane, not those of its task.
     """
     shared = view.blocks_of(view.with_traps(path.nodes) - path.nodes)
     if not shared:
@@ -136,14 +134,14 @@ def _variable_path(view: View, annotation: Annotation, inner: Loop, loop: Loop) 
 
 
 def _exits(view: View, nodes: frozenset[str]) -> set[str]:
-    """Where control goes on after ``nodes``, lanes that trap aside."""
+    """Where control continues after ``nodes``, except for lanes that trap."""
     ways = {t for n in nodes for t in targets(view.graph.nodes[n].end) if t not in nodes}
     return {forward(view, t) for t in ways - view.traps}
 
 
 def _landings(view: View, inner: Loop, loop: Loop, exits: set[str]) -> frozenset[str]:
-    """The blocks that lanes pass on the different ways out of the loop ``inner`` (a `break`) before these meet in
-    ``loop``: they belong to it. None where the ways do not meet there.
+    """The blocks that lanes pass on different paths out of the loop ``inner`` (a `break`) before these paths meet in
+    ``loop``: they belong to ``inner``. Empty if the paths do not meet there.
     """
     blocks = view.blocks_of(exits)
     if len(blocks) < len(exits):
@@ -195,8 +193,8 @@ def _if_path(view: View, annotation: Annotation, begin: str, header: str) -> Pat
 
 
 def _jump(view: View, nodes: Iterable[str], ways: Collection[str]) -> tuple[Note, ...]:
-    """The source line at which control goes from ``nodes`` to one of ``ways``: the first that shows a jump, or else the
-    first. A node without a block is a guarded return, which the line of its branch tells.
+    """The source line at which control goes from ``nodes`` to one of ``ways``: the first line that shows a jump, or
+    else the first line. A node without a block is a guarded return, found at the line of its branch.
     """
     found: list[Note] = []
     for name in sorted(nodes, key=lambda n: view.block_of_name.get(n, -1)):
@@ -209,7 +207,7 @@ def _jump(view: View, nodes: Iterable[str], ways: Collection[str]) -> tuple[Note
 
 
 def _reaches_end(view: View, start: str, begin: str, header: str, region: int) -> bool:
-    """Whether an end marker of the path can be reached without going through its beginning."""
+    """Whether ``start`` reaches an end marker of the path without passing its beginning or the header."""
     found = reachable(view.graph.nodes, [start], stop=(begin, header)) - {begin, header}
     return any(_holds(view.graph.nodes[n], "if.end", region) for n in found)
 
@@ -219,7 +217,7 @@ def _holds(node: Node, event: str, region: int) -> bool:
 
 
 def forward(view: View, name: str) -> str:
-    """The first node from ``name`` on that does something, heads a loop, or begins a marked piece."""
+    """The first node from ``name`` onwards that does something, heads a loop or begins marked code."""
     seen: set[str] = set()
     while name not in seen and name not in view.headers:
         seen.add(name)

@@ -1,7 +1,7 @@
 """Resumption points: where an iteration of a marked loop may stop and wait, to be resumed in another lane.
 
 A *token* is one iteration. It comes to a point at the entry of a marked path, and at the header of a marked inner loop
-at the start of each of its inner iterations:
+whenever one of its inner iterations starts:
 
         for (i ...) {                   A
           if (c) {  <- point 1          P
@@ -12,8 +12,8 @@ at the start of each of its inner iterations:
           }
         }                               D
 
-What runs from a point to the next one, or to the end of the iteration, is a *segment*: P C of point 1; W of point 2,
-and D where the loop ends there. Unlike a path (`cccopt.ccc.regions.paths`) a segment may end anywhere.
+A *segment* is the code from a point to the next one or to the end of the iteration: P C for point 1; W for point 2,
+and D if the loop ends there. Unlike a path (`cccopt.ccc.regions.paths`), a segment may end anywhere.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def points_of(view: View, loop: Loop, marked: Mapping[int, list[Loop]]) -> tuple
 
 
 def marked_code(view: View, point: Point, loop: frozenset[str]) -> frozenset[str]:
-    """The nodes of the marked path or inner loop of a point in the ``loop`` around it: of a path those that lanes come
-    to through its entry alone.
+    """The nodes, in the ``loop`` around it, of the marked path or inner loop of a point: for a path, those that lanes
+    reach only through its entry.
     """
     begin = view.block_of_name[point.begin]
     if point.annotation.variable:

@@ -1,4 +1,4 @@
-"""Registers that hand values from a path to the code after it."""
+"""Registers that pass values from a path to the code after it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cccopt.ccc.regions.paths import Path
 
 
 def live_outs(view: View, path: Path) -> frozenset[str]:
-    """Registers that the path writes and that are live where its end leads."""
+    """The registers that the path writes and that are live where control continues after it."""
     written = {name for i in view.statements(path.nodes) for name in effects.writes(view.body[i])}
     return view.liveness.live_in[view.block_of_name[path.end]] & written
 

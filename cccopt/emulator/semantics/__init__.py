@@ -1,6 +1,6 @@
-"""What instructions compute: values only, one row an opcode family. Memory, control flow and collectives are not here.
+"""What instructions compute: only values, one row per family. Memory, control flow and collectives are elsewhere.
 
-`resolve` turns an opcode's dotted parts into an `Operation` on lanes, or says what it does not know.
+`resolve` turns an opcode's dotted parts into an `Operation` on lanes, or raises an error that names the unknown part.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ PURE = frozenset(_ROWS) | {"setp", "set"}
 
 
 def resolve(parts: Sequence[str], *, pair: bool = False, sources: int = 2) -> Operation:
-    """The operation of an opcode with two or one destinations (``pair``: ``p|q``) and ``sources`` operands.
+    """The operation of an opcode with one destination or two (``pair``: ``p|q``) and ``sources`` source operands.
 
-    Raises UnsupportedError, naming the opcode or the modifier that is not known.
+    Raises UnsupportedError, which names the unknown opcode or modifier.
     """
     m = Modifiers(parts)
     if parts[0] == "setp":

@@ -46,7 +46,7 @@ def lop3(m: Modifiers) -> Operation:
 
 def _lop3(a: Array, b: Array, c: Array, table: Array) -> Array:
     result = np.zeros_like(a | b | c)
-    # As a rule the table is a constant: then most rows are left out.
+    # The table is usually a constant; then most rows are left out.
     rows = [row for row in range(8) if table.ndim or int(table) >> row & 1]
     for row in rows:
         chosen = ((table >> np.uint32(row)) & np.uint32(1)) * np.uint32(0xFFFFFFFF)
@@ -120,7 +120,7 @@ def bfe(m: Modifiers) -> Operation:
 
 
 def _bit_count(value: Array, u: Type) -> Array:
-    """A position or length of a bit field: a byte in the 32-bit form, any number in the 64-bit one (as hardware)."""
+    """A position or length of a bit field: a byte in the 32-bit form, any number in the 64-bit one (as on hardware)."""
     if u.itemsize == 4:
         return value & np.uint32(0xFF)
     return np.minimum(value, np.uint32(0xFF)).astype(u)

@@ -34,7 +34,7 @@ _COMBINE: dict[str, Callable[..., Any]] = {"and": np.logical_and, "or": np.logic
 
 
 def _comparison(m: Modifiers, name: str, type_name: str, ftz: bool) -> Callable[..., Any]:
-    """The function of two arrays that compares them; an ordered one is false on NaN, an unordered one true."""
+    """The function that compares two arrays; an ordered comparison is false for NaN, an unordered one true."""
     if ftz and type_name != "f32":
         raise UnsupportedError(f"`{m.opcode}`: .ftz needs .f32")
     if not is_float(type_name):
@@ -48,7 +48,7 @@ def _comparison(m: Modifiers, name: str, type_name: str, ftz: bool) -> Callable[
 
 
 def _float_comparison(m: Modifiers, name: str) -> Callable[..., Any]:
-    if name == "ne":  # numpy's != is true on NaN, PTX' .ne is ordered
+    if name == "ne":  # numpy's != is true for NaN, PTX's .ne is ordered
         return lambda a, b: (a != b) & (a == a) & (b == b)
     if name in _ORDERED:
         return _ORDERED[name]
@@ -90,7 +90,7 @@ def _both(result: Array) -> tuple[Array, Array]:
 
 
 def set_(m: Modifiers, *, combines: bool) -> Operation:
-    """``set.cmp{.op}{.ftz}.dtype.stype d, a, b{, c}``: all ones or 1.0 where true."""
+    """``set.cmp{.op}{.ftz}.dtype.stype d, a, b{, c}``: all ones or 1.0 if true."""
     name = m.choice(*_COMPARISONS)
     op = m.choice(*_COMBINE) if combines else ""
     ftz = m.flag("ftz")
@@ -111,7 +111,7 @@ def selp(m: Modifiers) -> Operation:
 
 
 def slct(m: Modifiers) -> Operation:
-    """``slct{.ftz}.dtype.{s32,f32} d, a, b, c``: a where c >= 0 (a NaN picks b)."""
+    """``slct{.ftz}.dtype.{s32,f32} d, a, b, c``: a if c >= 0, else b (also for NaN)."""
     ftz = m.flag("ftz")
     to, by = m.types(2)
     t, c_type = TYPES[to], TYPES[by]

@@ -64,7 +64,7 @@ def _conversion(m: Modifiers, whole: str, mode: str, to: str, of: str) -> Callab
 
 
 def _quiet(result: Array, to: str, of: str) -> Array:
-    """A double's NaN keeps what fits of its payload; others become the one NaN of the format."""
+    """A NaN from a double keeps what fits of its payload; others become the canonical NaN of the format."""
     return result if of == "f64" else canonical(result, to)
 
 
@@ -76,7 +76,7 @@ def _narrow(x: Array, mode: str, d: Type) -> Array:
 def _integer_to_float(mode: str, d: Type) -> Callable[..., Any]:
     def run(x: Array) -> Array:
         near = x.astype(d)
-        # Below 2**53 the double is the integer, and it tells in which lanes rounding moved the value.
+        # An integer of up to 32 bits is exact as a double, so one rounding gives the result.
         if x.dtype.itemsize < 8 and d.itemsize < 8:
             return narrow(x.astype(F8), np.zeros(np.shape(x)), mode, d)
         return np.array(
@@ -91,7 +91,7 @@ def _float_to_integer(rounding: Callable[..., Any], d: Type, a: Type) -> Callabl
     limits = np.iinfo(d)
     # The largest integer itself may not be a double; the first number beyond it is.
     above = float(limits.max) + 1.0
-    # Hardware gives the highest bit where a 64-bit type is on either side, else zero.
+    # For NaN, hardware gives the highest bit if either type has 64 bits, else zero.
     highest = 1 << (8 * d.itemsize - 1) if max(a.itemsize, d.itemsize) == 8 else 0
     not_a_number = np.asarray(highest, f"u{d.itemsize}").view(d)
 

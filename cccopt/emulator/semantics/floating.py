@@ -1,5 +1,6 @@
-"""Floating-point arithmetic (PTX ISA 9.7.3, 9.7.4). `.approx` results are correctly rounded ones or nearly so,
-which is within the error that the ISA states.
+"""Floating-point arithmetic (PTX ISA 9.7.3, 9.7.4).
+
+`.approx` results are correctly rounded or nearly so, which is within the error that the ISA states.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ def finish(
     sat: bool,
     wide: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """``function`` with flushed operands and result, clamped to [0, 1], NaN as the hardware makes it.
+    """``function`` with operands and result flushed (``ftz``), clamped to [0, 1] (``sat``), and NaN as on hardware.
 
-    ``wide`` gives the result before rounding: hardware flushes what is too small then, even if it would be
-    rounded up to the smallest normal number.
+    ``wide`` gives the result before rounding: hardware flushes a result that is too small at that point, even if
+    it would be rounded up to the smallest normal number.
     """
     t = TYPES[type_name]
 
@@ -77,7 +78,7 @@ def finish(
 
 
 def canonical(result: Array, type_name: str) -> Array:
-    """Every NaN of a short format as the one that the hardware gives."""
+    """``result`` with every NaN of a short format replaced by the one that hardware gives."""
     if type_name in _NAN:
         wrong = result != result
         if wrong.any():
@@ -172,7 +173,7 @@ def _fma16(a: Array, b: Array, c: Array) -> Array:
 def _by_fractions(
     near: Callable[..., Any], exact: Callable[..., Fraction], mode: str, a: Array, b: Array
 ) -> Array:
-    """A product or quotient lane by lane, where the operands are numbers other than zero."""
+    """A product or quotient, rounded exactly lane by lane if both operands are finite and not zero."""
     a, b = np.broadcast_arrays(a, b)
     result = np.array(near(a, b))
     numbers = np.flatnonzero((a != 0) & (b != 0) & np.isfinite(a) & np.isfinite(b))

@@ -1,4 +1,4 @@
-"""Integer arithmetic (PTX ISA 9.7.1, 9.7.2). Results wrap, as numpy's do on arrays."""
+"""Integer arithmetic (PTX ISA 9.7.1, 9.7.2). Results wrap, like those of numpy arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cccopt.emulator.semantics.operation import (
 
 _WORDS = ("u16", "u32", "u64", "s16", "s32", "s64", "b16", "b32", "b64")
 _LETTERS = {"u32": "u", "s32": "i"}
-"""numpy's letters of the types of packed values."""
+"""numpy's letters for the types of packed values."""
 
 
 def add(m: Modifiers) -> Operation:
@@ -191,13 +191,13 @@ def _product24(m: Modifiers, *, with_addend: bool) -> Operation:
 
 
 def div(m: Modifiers) -> Operation:
-    """``div.type d, a, b``: truncates; division by zero gives all ones, as hardware does."""
+    """``div.type d, a, b``: truncates; division by zero gives all ones, as on hardware."""
     t = TYPES[m.type_of(*_WORDS[:6])]
     return Operation(_divide, (t, t), (t,))
 
 
 def rem(m: Modifiers) -> Operation:
-    """``rem.type d, a, b``: the sign of ``a``; by zero it gives all ones, as hardware does."""
+    """``rem.type d, a, b``: has the sign of ``a``; division by zero gives all ones, as on hardware."""
     t = TYPES[m.type_of(*_WORDS[:6])]
     return Operation(lambda a, b: np.where(b == 0, ~np.zeros_like(a), np.fmod(a, b)), (t, t), (t,))
 
@@ -255,7 +255,7 @@ def dp2a(m: Modifiers) -> Operation:
 
 
 def _dot_product(a_type: str, b_type: str, *, size: int, first: int) -> Operation:
-    """The values of ``size`` bytes in a, each times a byte of b, from byte ``first`` on."""
+    """The sum of c and the products of ``size``-byte values of a and bytes of b, starting at byte ``first`` of b."""
     u4 = np.dtype("u4")
     count = 4 // size
 

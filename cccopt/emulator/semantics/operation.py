@@ -1,4 +1,4 @@
-"""What a row of the semantics table is: a function on lanes, with the types of what it takes and gives."""
+"""A row of the semantics table: a function on lanes, with the types of its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 Array: TypeAlias = Any
-"""A numpy array with one element a lane. numpy's stubs lose the element type at every operator, so it is not told."""
+"""A numpy array, one element per lane. numpy's stubs lose the element type at each operator, so it is not stated."""
 Type: TypeAlias = "np.dtype[Any]"
 
 PRED: Type = np.dtype(np.bool_)
@@ -31,8 +31,8 @@ class UnsupportedError(Exception):
 
 @dataclass(frozen=True)
 class Operation:
-    """``function`` maps arrays of the types ``inputs`` (one element a lane) to an array of type ``outputs[0]``,
-    or to a tuple of arrays when there are several outputs.
+    """``function`` maps arrays of the types ``inputs`` (one element per lane) to an array of type ``outputs[0]``,
+    or to a tuple of arrays if there are several outputs.
 
     ``carry_in`` and ``carry_out`` say that the last input or output is the carry flag, which no operand names.
     """
@@ -45,21 +45,21 @@ class Operation:
 
 
 class Modifiers:
-    """The dotted parts after an opcode's first, read one by one; one that is never read is an error."""
+    """The dotted parts of an opcode after the first, read one by one; a part that is never read is an error."""
 
     def __init__(self, parts: Sequence[str]) -> None:
         self.opcode = ".".join(parts)
         self._left = list(parts[1:])
 
     def flag(self, name: str) -> bool:
-        """Whether ``name`` is there; takes it."""
+        """Whether ``name`` is among the parts; removes it."""
         if name in self._left:
             self._left.remove(name)
             return True
         return False
 
     def choice(self, *names: str, default: str | None = None) -> str:
-        """The first of ``names`` that is there, taken; without a default one must be."""
+        """Removes and returns the first of ``names`` among the parts; without a default, there must be one."""
         for name in names:
             if self.flag(name):
                 return name
@@ -68,7 +68,7 @@ class Modifiers:
         return default
 
     def drop(self, *names: str) -> None:
-        """Takes all of ``names`` that are there: modifiers without influence on values."""
+        """Removes all of ``names``: modifiers that do not affect values."""
         for name in names:
             self.flag(name)
 
@@ -84,7 +84,7 @@ class Modifiers:
         return found
 
     def type_of(self, *allowed: str) -> str:
-        """The one type that is left; it must be of the ``allowed`` ones (all when none is given)."""
+        """The one type that is left; it must be one of ``allowed`` (any if none is given)."""
         (found,) = self.types()
         if allowed and found not in allowed:
             raise UnsupportedError(f"`{self.opcode}`: type .{found} is not supported here")

@@ -1,7 +1,7 @@
 """Exact roundings that numpy does not offer: directed modes and fused multiply-add.
 
-A single-precision result is formed in double precision together with the sign of what double precision lost, then
-rounded once. Double-precision results in directed modes, and those near the ends of the exponent range, are formed
+A single-precision result is computed in double precision together with the sign of what double precision lost, then
+rounded once. Double-precision results in directed modes, and those near the ends of the exponent range, are computed
 as fractions, lane by lane. Boldo, Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms
 using rounding to odd", IEEE Trans. Computers 57(4), 2008.
 """
@@ -40,7 +40,7 @@ def two_product(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def to_odd(value: Array, error: Array) -> Array:
-    """``value + error`` rounded to odd: the last bit sticks, so that a second rounding is right."""
+    """``value + error`` rounded to odd: the last bit is sticky, so a second rounding is right."""
     pattern = np.array(value, F8, ndmin=1).view(np.int64)
     even = (pattern & 1) == 0
     outward = (error > 0) == (np.asarray(value) > 0)
@@ -61,7 +61,7 @@ def narrow(value: Array, error: Array, mode: str, target: Type = F4) -> Array:
 
 
 def _directed(rounded: Array, rest: Array, mode: str, value: Array) -> Array:
-    """Moves a result that was rounded to nearest to its neighbour, where what is left says so."""
+    """Moves a result that was rounded to nearest to its neighbor if ``rest`` requires it."""
     t = rounded.dtype
     infinity = t.type(np.inf)
     down = (rest < 0) & ((mode == "rm") | ((mode == "rz") & (value > 0)))
@@ -78,7 +78,7 @@ def fma32(a: Array, b: Array, c: Array, mode: str) -> Array:
     addend = c.astype(F8)
     total = product + addend
     if mode == "rn":
-        # Rounding twice goes wrong only from a midpoint of two single-precision numbers.
+        # Rounding twice is wrong only at a midpoint of two single-precision numbers.
         pattern = np.asarray(total).view(np.uint64)
         doubtful = ((pattern & np.uint64(0x1FFFFFFF)) == 0x10000000) | (np.abs(total) < 2.0**-125)
         if not doubtful.any():
@@ -101,7 +101,7 @@ def fma64(a: Array, b: Array, c: Array, mode: str) -> Array:
     """Double-precision fused multiply-add."""
     a, b, c = np.broadcast_arrays(a, b, c)
     finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
-    # An overflowing product is still a number to be added to.
+    # The exact product is finite even if it overflows here, so an infinite `c` is the result.
     infinite = np.isinf(c) & np.isfinite(a) & np.isfinite(b)
     trivial = ~finite | (a == 0) | (b == 0)
     if mode == "rn":
@@ -116,7 +116,7 @@ def fma64(a: Array, b: Array, c: Array, mode: str) -> Array:
 
 
 def _fma_near(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
-    """Boldo and Melquiond's algorithm, and where it holds: far from overflow and underflow."""
+    """The result of Boldo and Melquiond's algorithm, and where it holds: far from overflow and underflow."""
     high, low = two_product(a, b)
     sum_low, error_low = two_sum(c, low)
     sum_high, error_high = two_sum(high, sum_low)
@@ -131,7 +131,7 @@ def _fma_near(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
 def lanes(function: Callable[..., Fraction], mode: str, target: Type, *operands: Array) -> Array:
     """A function of exact fractions of finite operands, rounded in ``mode``, lane by lane.
 
-    A result of zero is negative in mode rm, as that of two terms that cancel.
+    A zero result is negative in mode rm, like the sum of two terms that cancel.
     """
     found = []
     for row in zip(*operands, strict=True):

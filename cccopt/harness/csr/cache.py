@@ -1,8 +1,9 @@
-"""Matrices that took long to read or to make, kept in the cache folder below ``inputs``.
+"""Matrices that took long to read or to make, kept under ``inputs`` in the cache folder.
 
-A file that was read is kept as one ``.npz``. A generated matrix is kept as a folder with a ``.npy`` for each array,
-which are mapped into memory: processes that use the same one share it. Either is written aside and renamed, so that
-no reader sees half of it; a cache that cannot be written, or that holds what cannot be read, is as good as none.
+A matrix from a file is kept as one ``.npz``. A generated matrix is kept as a folder with a ``.npy`` for each array;
+these are mapped into memory, so processes that use the same matrix share it. Both are written under a temporary name
+and renamed, so that no reader sees half of one. A cache that cannot be written, or that holds something unreadable,
+counts as empty.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ _UNREADABLE = (OSError, ValueError, KeyError, EOFError, BadZipFile)
 
 
 def kept(file: str, state: str, make: Callable[[], Csr]) -> Csr:
-    """What ``make`` makes of ``file``, or what it made before, when the file was in the same ``state``."""
+    """The matrix that ``make`` makes of ``file``, or the one that it made when the file was in the same ``state``."""
     return _kept(f"{crc32(os.fsencode(file)):08x}.npz", f"{file}\0{state}", make, _read_npz, _write_npz)
 
 
 def kept_mapped(name: str, make: Callable[[], Csr]) -> Csr:
-    """As `kept`, with arrays that are mapped and read-only; ``name`` is that of a folder."""
+    """Like `kept`, but with arrays that are mapped and read-only; ``name`` is the name of a folder."""
     return _kept(name, name, make, _read_folder, _write_folder)
 
 
@@ -102,7 +103,7 @@ def _parts(matrix: Csr, key: str) -> dict[str, Any]:
 
 
 def _matrix(parts: Mapping[str, Any], key: str) -> Csr:
-    """The matrix of `_parts`. Raises ValueError for that of another key, KeyError for less than a matrix."""
+    """The matrix with these `_parts`. Raises ValueError if the key differs, and KeyError if a part is missing."""
     if parts["key"].tobytes() != os.fsencode(key):
         raise ValueError(f"not the matrix of `{key}`")
     arrays = {name: parts[name] for name in _ARRAYS if name in parts}

@@ -1,7 +1,7 @@
-"""What is wrong with a file of a matrix or graph, by line and column.
+"""What is wrong with a matrix or graph file, by line and column.
 
-Libraries read these files fast, and say little of one that they cannot read: not all of them name the line, none the
-column. So a file that was refused is gone through once more here, slowly, line by line, for its first mistake.
+Libraries read these files fast but say little about one that they cannot read: some do not name the line, and none
+names the column. So this module goes through a refused file again, slowly, line by line, to find its first mistake.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class _Line(NamedTuple):
     starts: list[int]
 
     def fault(self, word: int, why: str) -> NoReturn:
-        """Raise `_Fault` at a word, or at the line's end for a word that is not there."""
+        """Raise `_Fault` at a word, or at the end of the line if the word is missing."""
         column = self.starts[word] if word < len(self.starts) else len(self.text)
         raise _Fault(Position(self.number, column + 1), self.text, why)
 
     def whole(self, word: int, what: str, least: int, most: int) -> int:
-        """The word as a whole number from ``least`` to ``most``, called ``what`` where it is none."""
+        """The word as a whole number from ``least`` to ``most``, or `_Fault`, which calls the number ``what``."""
         text = self._word(word, what)
         if not re.fullmatch(r"[+-]?[0-9]{1,30}", text):
             self.fault(word, f"{what} is `{shortened(text)}`, which is not a whole number")
@@ -78,7 +78,7 @@ class _Line(NamedTuple):
             self.fault(word, f"the value is {shortened(text)}, which a float cannot hold")
 
     def end(self, words: int) -> None:
-        """Raise `_Fault` for more than so many words."""
+        """Raise `_Fault` if the line has more than ``words`` words."""
         if len(self.words) > words:
             self.fault(words, f"`{shortened(self.words[words])}` does not belong in a line of {words} words")
 
@@ -95,7 +95,7 @@ class _Fault(Exception):
 
 
 def malformed(path: str, form: str, reason: str) -> CccError:
-    """The error (CCC101) for a file that is not of ``form``; ``reason`` is given where every line seems right."""
+    """The error (CCC101) for a file that is not of ``form``; it gives ``reason`` if every line seems right."""
     try:
         with open_text(path) as stream:
             _CHECKS[form](_lines(stream))
@@ -131,13 +131,13 @@ def unknown_form(path: str, suffixes: tuple[str, ...]) -> CccError:
 
 
 def market_header(path: str) -> tuple[str, str, int]:
-    """Format and field of a Matrix Market file, and the number of lines of its header. Raises `CccError` (CCC101)."""
+    """The format, the field and the number of header lines of a Matrix Market file. Raises `CccError` (CCC101)."""
     banner, size = _header(path, MATRIX_MARKET, _market)
     return banner.words[2].lower(), banner.words[3].lower(), size.number
 
 
 def dimacs_header(path: str) -> tuple[int, int, int]:
-    """Vertices, arcs, and the number of lines up to the one that says so. Raises `CccError` (CCC101)."""
+    """The numbers of vertices and arcs, and of the lines up to the one that gives them. Raises `CccError` (CCC101)."""
     line = _header(path, DIMACS, _problem)
     return int(line.words[2]), int(line.words[3]), line.number
 
@@ -160,13 +160,13 @@ def _message(path: str, form: str) -> str:
 
 
 def open_text(path: str) -> TextIO:
-    """The file's text, unpacked; bytes that are no UTF-8 are replaced."""
+    """The file's text, unpacked; bytes that are not UTF-8 are replaced."""
     opener = gzip.open if path.endswith(".gz") else open
     return cast(TextIO, opener(path, "rt", encoding="utf-8", errors="replace"))
 
 
 def _lines(stream: TextIO) -> Iterator[_Line]:
-    """The lines that are not blank; there is one at least, or else `_Fault`."""
+    """The lines that are not blank. Raises `_Fault` if there are none."""
     empty = True
     for number, text in enumerate(stream, 1):
         words, starts = _words(text)

@@ -1,4 +1,4 @@
-"""Matrices and graphs from files: Matrix Market, edge lists as SNAP has them, DIMACS shortest path.
+"""Matrices and graphs from files: Matrix Market, edge lists like those of SNAP, DIMACS shortest path.
 
 What was read is kept in the cache folder, as reading text takes long.
 """
@@ -35,7 +35,7 @@ from cccopt.harness.csr.faults import (
 from cccopt.harness.csr.matrix import Csr, Floats, from_edges, require_32_bits, scipy_module
 
 Watch: TypeAlias = Callable[[str], AbstractContextManager[BinaryIO]]
-"""Opens a file by its path, to be read from front to end."""
+"""Opens the file at a path, to be read from beginning to end."""
 
 
 def _unwatched(path: str) -> BinaryIO:
@@ -43,23 +43,23 @@ def _unwatched(path: str) -> BinaryIO:
 
 
 watch: ContextVar[Watch] = ContextVar("watch", default=_unwatched)
-"""How files are opened that may take long to read: a command can show how far it is."""
+"""How files that may take long to read are opened; a command can use this to show its progress."""
 
 _BUFFER = 1 << 20
-_VERSION = 1  # to be raised with every change of what is made of a file
+_VERSION = 1  # raise it with every change to what is made of a file
 
-_SPARSE_IDS = 8  # vertices are numbered anew where ids reach beyond so many times the edges ...
+_SPARSE_IDS = 8  # vertices are renumbered if ids exceed this many times the number of edges ...
 _MANY_IDS = 1 << 20  # ... and beyond this
 
 
 def read(path: str) -> Csr:
-    """The matrix or graph in a file, by the end of its name; ``.gz`` may follow.
+    """The matrix or graph in a file. The suffix of its name gives the format; ``.gz`` may follow.
 
-    * ``.mtx``: Matrix Market. Symmetric ones are filled in, entries for the same place are added up, and the file's
-      values are rounded to float. Without values (pattern) there are none. Complex ones are refused.
+    * ``.mtx``: Matrix Market. Symmetric matrices are filled in, entries for the same place are added up, and values are
+      rounded to float. A pattern gives a matrix without values. Complex matrices are refused.
     * ``.txt``: edges, `from to` or `from to value`, with comments after ``#`` or ``%``. Vertices keep their ids, so
-      that rows without edges may lie between, unless ids are huge (over a million, and over eight times the number of
-      edges): then vertices are numbered by rising id. Edges have one direction; repeated ones stay.
+      there may be rows without edges in between, unless ids are huge (over a million, and over eight times the number
+      of edges): then vertices are numbered by rising id. Edges have one direction; repeated ones stay.
     * ``.gr``: DIMACS shortest path, counted from 1 in the file and from 0 here. Repeated arcs stay.
 
     Raises `CccError`: CCC086 for a file that cannot be opened, CCC101 with line and column for one that is malformed,
@@ -97,7 +97,7 @@ def _read_market(path: str) -> Csr:
     value = [] if field == "pattern" else [("value", np.int64 if field == "integer" else np.float64)]
     indices = [] if form == "array" else [("row", np.int64), ("column", np.int64)]
     _table(path, [*indices, *value], comments=None, skip=lines)
-    # Dense ones, too, become sparse.
+    # Dense matrices become sparse as well.
     matrix = scipy_module("sparse").coo_array(scipy_module("io").mmread(path, spmatrix=False)).tocsr()
     require_32_bits("non-zeros", matrix.nnz)
     return Csr(
@@ -127,7 +127,7 @@ def _read_edges(path: str) -> Csr:
 
 
 def _words_of_edges(path: str) -> int:
-    """3 where the first edge has a value, else 2."""
+    """3 if the first edge has a value, else 2."""
     with open_text(path) as stream:
         counts = (len(re.split("[#%]", line, maxsplit=1)[0].split()) for line in stream)
         return 3 if next(filter(None, counts), 2) > 2 else 2
@@ -150,13 +150,13 @@ def _table(
 ) -> NDArray[np.void]:
     with watch.get()(path) as raw, io.BufferedReader(cast(io.RawIOBase, raw), _BUFFER) as packed:
         stream = gzip.GzipFile(fileobj=packed) if path.endswith(".gz") else packed
-        # Any byte is a character of Latin-1: comments are written in whatever their authors used.
+        # Any byte is a character of Latin-1: comments are in whatever encoding their authors used.
         lines = io.TextIOWrapper(stream, encoding="latin-1")
         return np.loadtxt(lines, np.dtype(fields), comments=comments, skiprows=skip, ndmin=1)
 
 
 def _floats(values: NDArray[np.generic]) -> Floats:
-    """The values as float. Raises ValueError where they do not fit."""
+    """The values as float. Raises ValueError if they do not fit."""
     with np.errstate(over="ignore"):
         floats = values.astype(np.float32)
     if not np.all(np.isfinite(floats)):

@@ -1,8 +1,8 @@
-"""Inputs of the benchmarks that are made and not read: each by its name, in two sizes, from a seed.
+"""Generated inputs of the benchmarks: each by its name, in two sizes, from a seed.
 
-``small`` has some 2,000 to 4,000 rows and 10,000 to 30,000 non-zeros, but for `mostly_empty`; ``full`` is for a GPU of
-tens of gigabytes. Without a rule for columns they are uniform over all rows; rows are sorted, and a column that was
-drawn twice is there twice (the three ``..._probe`` keep the order in which they were drawn).
+``small`` has some 2,000 to 4,000 rows and 10,000 to 30,000 non-zeros, except for `mostly_empty`; ``full`` is for a GPU
+with tens of gigabytes. Unless a generator says otherwise, columns are uniform over all rows. Rows are sorted, and a
+column that was drawn twice is there twice; the three ``..._probe`` keep the order in which columns were drawn.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Make: TypeAlias = Callable[[str, int], Csr]
 SIZES = ("small", FULL)
 
 VERSION = 1
-"""To be raised with every change of what a generator makes: kept inputs of other versions are not used."""
+"""Raise it with every change to what a generator makes: kept inputs of other versions are not used."""
 
-_PIECE = 1 << 20  # edges that are drawn at a time: they fit a cache
+_PIECE = 1 << 20  # edges that are drawn at a time: they fit in a cache
 
 
 def random(seed: int) -> np.random.Generator:
@@ -37,8 +37,8 @@ def random(seed: int) -> np.random.Generator:
 def rmat(size: str, seed: int) -> Csr:
     """Recursive matrix (D. Chakrabarti, Y. Zhan, C. Faloutsos, R-MAT, 2004) with Graph500's probabilities.
 
-    They are .57, .19, .19 and .05. Vertices are renumbered at random, as Graph500 does, so that long rows lie
-    scattered; edges drawn twice and edges from a vertex to itself stay.
+    They are .57, .19, .19 and .05. Vertices are renumbered at random, as in Graph500, so that long rows are scattered;
+    edges drawn twice and edges from a vertex to itself stay.
     """
     scale, edges = (20, 2**24) if size == FULL else (11, 20_001)
     drawn = random(seed)
@@ -49,21 +49,21 @@ def rmat(size: str, seed: int) -> Csr:
 
 
 def erdos_renyi(size: str, seed: int) -> Csr:
-    """Every edge is as likely as any other, 8 a row on average (P. Erdos, A. Renyi, 1959; the limit of many rows)."""
+    """All edges are equally likely, with 8 per row on average (P. Erdos, A. Renyi, 1959; the limit of many rows)."""
     rows = 4_000_000 if size == FULL else 2_503
     drawn = random(seed)
     return _random_columns(drawn.poisson(8, rows), drawn)
 
 
 def power_law(size: str, seed: int) -> Csr:
-    """Rows of length k with a probability as k**-2.1; longer ones than the cap have its length."""
+    """Rows of length k with a probability proportional to k**-2.1; longer rows than the cap are cut to it."""
     rows, cap = (4_000_000, 100_000) if size == FULL else (3_501, 2_000)
     drawn = random(seed)
     return _random_columns(np.minimum(drawn.zipf(2.1, rows), cap), drawn)
 
 
 def log_normal(size: str, seed: int) -> Csr:
-    """Rows whose lengths' logarithm is normal with deviation 1, so that they have 12 non-zeros on average."""
+    """Rows with log-normal lengths (deviation 1), 12 non-zeros on average."""
     rows = 4_000_000 if size == FULL else 2_003
     drawn = random(seed)
     lengths = np.rint(drawn.lognormal(np.log(12) - 0.5, 1, rows)).astype(np.int64)
@@ -71,7 +71,7 @@ def log_normal(size: str, seed: int) -> Csr:
 
 
 def one_giant(size: str, seed: int) -> Csr:
-    """Rows of 2 and, in their middle, one with 8 times as many non-zeros as there are such rows (4 times: small)."""
+    """Rows of 2 non-zeros and, in the middle, one with 8 times as many as there are such rows (``small``: 4 times)."""
     rows, giant = (1_000_000, 8_000_000) if size == FULL else (2_000, 8_000)
     lengths = np.full(rows + 1, 2)
     lengths[rows // 2] = giant
@@ -79,7 +79,7 @@ def one_giant(size: str, seed: int) -> Csr:
 
 
 def mostly_empty(size: str, seed: int) -> Csr:
-    """Of 10,000 rows 9,999 are empty, on average over the matrix; the others hold 1,000 each."""
+    """One row in 10,000, drawn at random, holds 1,000 non-zeros; the others are empty."""
     rows = 16_000_000 if size == FULL else 100_000
     drawn = random(seed)
     lengths = np.zeros(rows, np.int64)
@@ -116,11 +116,11 @@ GENERATORS: Mapping[str, Make] = MappingProxyType(
 """Name -> function of size (one of `SIZES`) and seed (not negative)."""
 
 SEEDLESS = frozenset({"power_law_probe", "delaunay_probe", "rajat_probe", "banded"})
-"""What is the same for every seed."""
+"""The inputs that are the same for every seed."""
 
 
 def _random_columns(lengths: NDArray[np.int64], drawn: np.random.Generator) -> Csr:
-    """Rows of these lengths with sorted columns, uniform over as many as there are rows."""
+    """Rows of these lengths, whose columns are sorted and uniform over as many as there are rows."""
     rows = len(lengths)
     keys = drawn.integers(rows, size=int(offsets_of(lengths)[-1]))
     keys |= np.repeat(np.arange(rows, dtype=np.int64) << 32, lengths)

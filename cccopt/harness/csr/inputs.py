@@ -13,12 +13,12 @@ from cccopt.harness.workload import FULL
 
 
 def load(name_or_path: str, size: str, seed: int) -> Csr:
-    """The input of that name, or the matrix in a file, with values and ``x`` (see `Csr.completed`).
+    """The generated input with this name, or the matrix in a file, with values and ``x`` (see `Csr.completed`).
 
-    ``size`` and ``seed`` are for the generators; a file has one size. Of a name that is a file's, too, the generator
-    counts: write ``./NAME`` for the file. What a generator makes at size `FULL` is kept in the cache folder.
+    A file has one size, and ``seed`` draws only what it lacks. If a name is both a generator's and a file's, the
+    generator is used: write ``./NAME`` for the file. What a generator makes at size `FULL` is kept in the cache folder.
 
-    Raises `CccError`: CCC100 for what is neither, CCC091 for an unknown size, and what `read` raises.
+    Raises `CccError`: CCC100 for a name that is neither, CCC091 for an unknown size, and what `read` raises.
     """
     make = GENERATORS.get(name_or_path)
     if make is None:
@@ -31,7 +31,7 @@ def load(name_or_path: str, size: str, seed: int) -> Csr:
                 help=f"its sizes are {', '.join(f'`{s}`' for s in SIZES)}",
             )
         )
-    # One copy for all seeds of an input that has none.
+    # An input that is the same for every seed is kept once.
     drawn = 0 if name_or_path in SEEDLESS else seed
     if size != FULL:
         return make(size, drawn).completed(seed)

@@ -1,7 +1,6 @@
-"""Sparse matrices in compressed sparse row form (CSR), which are the graphs of the benchmarks, too.
+"""Sparse matrices in compressed sparse row form (CSR), which also represent the graphs of the benchmarks.
 
-Row r holds the non-zeros ``offsets[r]`` to ``offsets[r + 1] - 1``; of a graph, row r holds the edges that leave
-vertex r.
+Row r holds the non-zeros ``offsets[r]`` to ``offsets[r + 1] - 1``; in a graph, it holds the edges that leave vertex r.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ def scipy_module(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Csr:
-    """A matrix of ``rows`` x ``columns``; ``values`` is None where only the pattern is known.
+    """A matrix of ``rows`` x ``columns``; ``values`` is None if only the pattern is known.
 
-    Within a row nothing is promised of the order of ``indices``, and one column may occur more than once.
-    ``x`` is the vector to multiply with, for inputs that define one. Arrays may be read-only.
+    Within a row, ``indices`` may be in any order, and a column may occur more than once. ``x`` is the vector to
+    multiply with, for inputs that define one. Arrays may be read-only.
     """
 
     rows: int
@@ -45,7 +44,7 @@ class Csr:
     x: Floats | None = None
 
     def __post_init__(self) -> None:
-        """Shapes and types; what takes a look at every entry is `check`'s."""
+        """Check shapes and types; `check` does what needs a look at every entry."""
         _require(self.offsets, np.int32, self.rows + 1, "offsets")
         _require(self.indices, np.int32, int(self.offsets[-1]), "indices")
         if self.values is not None:
@@ -64,7 +63,7 @@ class Csr:
         return np.diff(self.offsets)
 
     def check(self) -> Csr:
-        """This matrix. Raises ValueError if offsets fall, or if an index is no column."""
+        """Return this matrix. Raises ValueError if offsets do not rise from 0, or if an index is not a column."""
         if self.offsets[0] != 0 or bool(np.any(self.degrees < 0)):
             raise ValueError("offsets do not rise from 0")
         if self.nnz and not 0 <= self.indices.min() <= self.indices.max() < self.columns:
@@ -72,8 +71,8 @@ class Csr:
         return self
 
     def transpose(self) -> Csr:
-        """Rows and columns exchanged, by scipy: rows are sorted, repeated entries stay apart; ``x`` is left out."""
-        # Without values scipy still carries some along: a byte each is the least.
+        """The transpose, by scipy: rows are sorted, repeated entries stay separate, and ``x`` is left out."""
+        # scipy needs values even if there are none: a byte each is the least.
         data = np.ones(self.nnz, np.int8) if self.values is None else self.values
         shape = (self.rows, self.columns)
         matrix = scipy_module("sparse").csr_array((data, self.indices, self.offsets), shape=shape).tocsc()
@@ -86,9 +85,9 @@ class Csr:
         )
 
     def completed(self, seed: int) -> Csr:
-        """With values and ``x`` where they are missing: drawn from ``seed``, multiples of 2**-16 in (0, 1].
+        """This matrix with values and ``x``: what is missing is drawn from ``seed``, multiples of 2**-16 in (0, 1].
 
-        Such numbers are exact in float, and none is 0: they serve as lengths of edges, too.
+        Such numbers are exact in float, and none is 0, so they also serve as lengths of edges.
         """
         drawn = np.random.Generator(np.random.PCG64([seed, self.nnz]))
         values = _uniform(drawn, self.nnz) if self.values is None else self.values
@@ -99,7 +98,7 @@ class Csr:
 def from_degrees(
     degrees: NDArray[np.integer[Any]], columns: int, indices: Ints, **rest: Floats | None
 ) -> Csr:
-    """The matrix whose rows, of lengths ``degrees``, hold ``indices`` one after another. Raises as `offsets_of`."""
+    """The matrix whose rows, of lengths ``degrees``, hold ``indices`` in order. Raises what `offsets_of` raises."""
     return Csr(len(degrees), columns, offsets_of(degrees), indices, **rest)
 
 
@@ -112,7 +111,7 @@ def offsets_of(degrees: NDArray[np.integer[Any]]) -> Ints:
 
 
 def from_edges(vertices: int, tails: NDArray[Any], heads: NDArray[Any], values: Floats | None = None) -> Csr:
-    """A graph by its edges, sorted by tail and head; an edge that is given twice is there twice."""
+    """The graph with these edges, sorted by tail and head; an edge that is given twice is there twice."""
     require_32_bits("vertices", vertices)
     require_32_bits("edges", len(tails))
     keys = (tails.astype(np.int64) << 32) | heads.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Meshes: matrices whose rows are all short and whose columns are near."""
+"""Meshes: matrices whose rows are all short and whose columns are near the diagonal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BAND = 3
 def delaunay(points: int, drawn: np.random.Generator) -> Csr:
     """The triangulation of random points in a square, by scipy, as a graph; points are numbered along strips.
 
-    So the numbers of neighbours are near each other, as they are in meshes that are in use.
+    So neighbors have nearby numbers, as in meshes that are in use.
     """
     places = drawn.random((points, 2))
     strips = np.floor(places[:, 1] * np.sqrt(points / 4))
@@ -26,7 +26,7 @@ def delaunay(points: int, drawn: np.random.Generator) -> Csr:
 
 
 def road(side: int, drawn: np.random.Generator) -> Csr:
-    """A grid of ``side`` x ``side`` crossings with roads both ways: 5 % are missing, and 3 % of diagonals are there."""
+    """A grid of ``side`` x ``side`` crossings with two-way roads: 5 % are missing, and 3 % of the diagonals exist."""
     vertex = np.arange(side * side).reshape(side, side)
     tails, heads = zip(
         _some(drawn, 0.95, vertex[:, :-1], vertex[:, 1:]),
@@ -38,7 +38,7 @@ def road(side: int, drawn: np.random.Generator) -> Csr:
 
 
 def banded(rows: int, drawn: np.random.Generator) -> Csr:
-    """The diagonal and three beside it on either side, cut at the corners; nothing of it is random."""
+    """The diagonal and three beside it on either side, cut at the corners; nothing is random."""
     near = np.arange(rows)[:, None] + np.arange(-_BAND, _BAND + 1)
     inside = (near >= 0) & (near < rows)
     return from_degrees(inside.sum(axis=1), rows, near[inside].astype(np.int32))

@@ -1,12 +1,12 @@
-"""Three inputs of fixed random streams: a C++ program that uses ``std::mt19937`` makes the same ones, bit by bit.
+"""Three inputs from fixed random streams: a C++ program that uses ``std::mt19937`` makes the same ones, bit for bit.
 
 The degrees of all three come from one stream, ``std::mt19937(7)``, one input after the other; the rest of each input
 comes from a stream of its own, ``std::mt19937(1)``. `numpy.random.RandomState` starts and draws as that engine does.
 
-* `power_law_probe`: lengths of rows as in a graph of web pages, 1 to 20,000; three quarters of the columns are uniform,
-  the others crowd at low numbers.
+* `power_law_probe`: row lengths as in a graph of web pages, 1 to 20,000; three quarters of the columns are uniform, the
+  others cluster at low numbers.
 * `delaunay_probe`: rows of 3 to 11 with columns near the diagonal.
-* `rajat_probe`: rows of 4 or 5 with columns nearer to it, as in a matrix of a circuit.
+* `rajat_probe`: rows of 4 or 5 with columns even nearer to it, as in the matrix of a circuit.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _PIECE = 1 << 23  # draws that are held at a time
 
 
 def power_law_probe(rows: tuple[int, int, int]) -> Csr:
-    """The first of the three inputs that have so many ``rows``."""
+    """The first of the three inputs, which have these numbers of ``rows``."""
     u = (_degree_stream().draw(rows[0]) + 0.5) / 2.0**32
-    # No draw of the full size comes so near to a whole number that the last bit of a power would count.
+    # At full size, no result is so near a whole number that the last bit of the power matters.
     degrees = np.minimum(20000.0, 1.9 / u**0.62).astype(np.int32)
     return _filled(degrees, None)
 
 
 def delaunay_probe(rows: tuple[int, int, int]) -> Csr:
-    """The second of the three inputs that have so many ``rows``."""
+    """The second of the three inputs, which have these numbers of ``rows``."""
     stream = _degree_stream()
     stream.skip(rows[0])
     degrees = np.empty(rows[1], np.int32)
@@ -49,7 +49,7 @@ def delaunay_probe(rows: tuple[int, int, int]) -> Csr:
 
 
 def rajat_probe(rows: tuple[int, int, int]) -> Csr:
-    """The third of the three inputs that have so many ``rows``."""
+    """The third of the three inputs, which have these numbers of ``rows``."""
     stream = _degree_stream()
     stream.skip(rows[0] + 3 * rows[1])
     return _filled((4 + stream.draw(rows[2]) % 2).astype(np.int32), 400)
@@ -68,7 +68,7 @@ class Mt19937:
         return self._state.randint(0, 2**32, count, np.uint32)
 
     def skip(self, count: int) -> None:
-        """Leave out ``count`` numbers."""
+        """Skip ``count`` numbers."""
         for first, last in _pieces(count, 1):
             self.draw(last - first)
 
@@ -80,8 +80,8 @@ def _degree_stream() -> Mt19937:
 def _filled(degrees: Ints, locality: int | None) -> Csr:
     """Columns, values and ``x`` for rows of these lengths.
 
-    A row takes one draw for its ``x`` and then, for each non-zero, two for the column (one where it lies within
-    ``locality`` around the diagonal) and one for the value.
+    A row takes one draw for its ``x`` and then, for each non-zero, two for the column (one if it is within ``locality``
+    around the diagonal) and one for the value.
     """
     rows, offsets = len(degrees), offsets_of(degrees)
     indices = np.empty(offsets[-1], np.int32)
@@ -113,7 +113,7 @@ def _filled(degrees: Ints, locality: int | None) -> Csr:
 
 
 def _crowded(entries: Draws, columns: int) -> NDArray[np.int64]:
-    """A column for each entry: uniform, or for a quarter of them the fourth power of a uniform number."""
+    """A column for each entry: a uniform one, or for a quarter of them the fourth power of a uniform number."""
     uniform = entries[:, 1] % np.uint32(columns)
     share = (entries[:, 1] & np.uint32(0xFFFFFF)) / 2.0**24
     # 24 bits squared are exact, so this is the nearest number to the fourth power.

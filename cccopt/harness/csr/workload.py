@@ -15,38 +15,38 @@ from cccopt.harness.csr.matrix import LIMIT, Csr, scipy_module
 from cccopt.harness.workload import Array, Launch, Zeros
 
 BLOCK = 256
-"""Threads of a block: ``BLOCK`` in the workloads' sources."""
+"""Threads per block: ``BLOCK`` in the workloads' sources."""
 
 SEARCHED = tuple(name for name in GENERATORS if name not in ("delaunay_probe", "rajat_probe", "banded"))
-"""The generated graphs that searches run on. In the others all edges lead to vertices nearby: a search takes a launch
-for each of tens of thousands of levels, nearly all of which find a handful of vertices.
+"""The generated graphs that searches run on. In the others, all edges lead to nearby vertices: a search takes tens of
+thousands of levels, each of them a launch, and nearly all of them find a handful of vertices.
 """
 
 TILE = 5 * BLOCK
-"""Tasks and fine tasks that a block of the form `cte::kernel::merge_path` takes in the workloads' sources."""
+"""How many tasks and fine tasks a block of the form `cte::kernel::merge_path` takes in the workloads' sources."""
 
 EDGES = 8 * BLOCK
-"""Fine tasks that a block of the form `cte::kernel::edge_parallel` takes."""
+"""How many fine tasks a block of the form `cte::kernel::edge_parallel` takes."""
 
 SPLIT = 8
 """The most fine tasks of a virtual task in the workloads' sources: K of the form `cte::kernel::virtual_split`."""
 
 MOST = 512
-"""Above how many fine tasks the form `cte::kernel::defer_long` leaves the rest of a task to its second kernel in the
-workloads' sources, in pieces of so many.
+"""With more than this many fine tasks left, `cte::kernel::defer_long` leaves the rest of a task to its second kernel,
+in pieces of this size (in the workloads' sources).
 """
 
 FINISHING = 528
-"""Blocks of that kernel at most: four for each of an H200's 132 multiprocessors."""
+"""The most blocks of that kernel: four for each of an H200's 132 multiprocessors."""
 
 RELATIVE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
-"""How far a short sum may be off, as a part of the sum of its terms' absolute values."""
+"""How far a short sum may be off, as a fraction of the sum of its terms' absolute values."""
 
 
 def launch(
     kernel: str, threads: int, *arguments: Array | np.generic, host: tuple[str, ...] = (), label: str = ""
 ) -> Launch:
-    """A launch with at least so many threads, in blocks of `BLOCK`."""
+    """A launch with at least ``threads`` threads, in blocks of `BLOCK`."""
     return Launch(kernel, (max(1, -(-threads // BLOCK)), 1, 1), (BLOCK, 1, 1), arguments, host, label)
 
 
@@ -61,9 +61,9 @@ def carries(offsets: Array, dtype: DTypeLike) -> Zeros:
 
 
 def partition(offsets: Array) -> NDArray[np.int32]:
-    """How many tasks end before each block of `cte::kernel::merge_path`, and all tasks, as its `divide` writes them.
+    """How many tasks end before each block of `cte::kernel::merge_path`, then all tasks, as its `divide` writes them.
 
-    Prepared once for a matrix, as cuSPARSE's preprocessing is: neither is timed.
+    Prepared once for a matrix, like cuSPARSE's preprocessing: neither is timed.
     """
     tasks = len(offsets) - 1
     ends = offsets[1:] + np.arange(tasks, dtype=np.int64)
@@ -81,17 +81,17 @@ def pieces(offsets: Array) -> Zeros:
 
 
 def counters() -> Zeros:
-    """Of these pieces."""
+    """Room for the two counters of `cte::kernel::pieces`."""
     return Zeros(2, np.int32)
 
 
 def finish_threads(fine: int) -> int:
-    """How many threads take the pieces: a warp each, as far as `FINISHING` blocks have warps."""
+    """How many threads take the pieces: a warp for each piece, but at most `FINISHING` blocks."""
     return min(FINISHING * BLOCK, _pieces(fine) * 32)
 
 
 def edge_parallel_threads(fine: int) -> int:
-    """How many threads `cte::kernel::edge_parallel` needs to take all fine tasks at a time."""
+    """How many threads `cte::kernel::edge_parallel` needs to take all fine tasks at once."""
     return -(-fine // EDGES) * BLOCK
 
 
@@ -110,20 +110,20 @@ def array(state: Mapping[str, Any], name: str) -> Array:
 
 
 def arrays(state: Mapping[str, Any], *names: str) -> tuple[Array, ...]:
-    """The arrays called ``names``, in that order: a kernel's arguments, say."""
+    """The arrays called ``names``, in that order, for instance as a kernel's arguments."""
     return tuple(array(state, name) for name in names)
 
 
 def sparse(offsets: Array, indices: Array, values: Array, columns: int) -> Any:
-    """The matrix as one of scipy's."""
+    """The matrix as a sparse array of scipy."""
     shape = (len(offsets) - 1, columns)
     return scipy_module("sparse").csr_array((values, indices, offsets), shape=shape)
 
 
 def square(graph: Csr) -> Csr:
-    """The graph with as many rows as columns: vertices without a row have no edges, those without a column get none.
+    """The graph as a square matrix: no edges leave an added row, and none lead to an added column.
 
-    Raises `CccError` (CCC101) for a graph without vertices: there is nowhere to begin.
+    Raises `CccError` (CCC101) for a graph without vertices: a search has nowhere to begin.
     """
     vertices = max(graph.rows, graph.columns)
     if not vertices:
@@ -138,14 +138,15 @@ def owners(offsets: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def busiest(offsets: NDArray[np.int32]) -> int:
-    """The row with the most entries, the first of them: where searches begin."""
+    """The row with the most entries (the first of several), where searches begin."""
     return int(np.argmax(np.diff(offsets)))
 
 
 def lengths(graph: Csr, seed: int) -> NDArray[np.uint32]:
-    """Lengths of a graph's edges: its values, where all of them are whole numbers of 1 or more, else 1 to 64, drawn.
+    """The lengths of a graph's edges: its values if all are whole numbers of at least 1, else random ones from 1 to 64.
 
-    Raises `CccError` (CCC101) for one of `LIMIT` or more: a distance below that plus a length then fits 32 bits.
+    Raises `CccError` (CCC101) for a length of `LIMIT` or more. With smaller ones, a distance below `LIMIT` plus a
+    length fits in 32 bits.
     """
     values = graph.values
     if values is not None and bool(np.all((values >= 1) & (values == np.trunc(values)))):
@@ -164,7 +165,7 @@ def lengths(graph: Csr, seed: int) -> NDArray[np.uint32]:
 
 
 def reached(offsets: Array, neighbours: Array, source: int) -> Array:
-    """The vertices that paths from ``source`` lead to, itself among them."""
+    """The vertices that can be reached from ``source``, including itself."""
     edges = sparse(offsets, neighbours, np.ones(len(neighbours), np.int8), len(offsets) - 1)
     order = scipy_module("sparse.csgraph").breadth_first_order(edges, source, return_predecessors=False)
     return np.asarray(order)
@@ -173,8 +174,9 @@ def reached(offsets: Array, neighbours: Array, source: int) -> Array:
 def page_ranks(
     out_degrees: Array, offsets: Array, sources: Array, ranks: Array, damping: float, iterations: int
 ) -> dict[str, Array]:
-    """PageRank by scipy in double precision from single-precision ``ranks`` on, along the edges that lead to each
-    vertex: the ``ranks``, and as ``slack`` how far each may be off: what its edges bring, and its own sum.
+    """PageRank by scipy in double precision, starting from single-precision ``ranks``, along the edges that lead to
+    each vertex. Gives the ``ranks`` and, as ``slack``, how far each may be off: through its edges and through its own
+    sum.
     """
     vertices = len(out_degrees)
     edges = sparse(offsets, sources, np.ones(len(sources)), vertices)
@@ -188,23 +190,23 @@ def page_ranks(
 
 
 def rounding(terms: Array | int, dtype: DTypeLike) -> Array:
-    """How far a sum of so many ``terms`` may be off, as a part of the sum of their absolute values, in any order.
+    """How far a sum of ``terms`` terms in any order may be off, as a fraction of the sum of their absolute values.
 
-    `RELATIVE` for short ones. For long ones, ``terms`` units of rounding (N. Higham, Accuracy and Stability of
-    Numerical Algorithms, 2002, 4.2): float sums of millions of terms in a row do lose percents, since small terms that
-    are alike are all rounded to the same side.
+    For short sums, `RELATIVE`. For long ones, ``terms`` units of rounding (N. Higham, Accuracy and Stability of
+    Numerical Algorithms, 2002, 4.2). A float sum of millions of terms, one after the other, can be off by several
+    percent, since equal small terms are all rounded in the same direction.
     """
     kind = np.dtype(dtype)
     return np.maximum(RELATIVE[kind], np.multiply(terms, float(np.finfo(kind).eps) / 2))
 
 
 def wrong_sums(name: str, found: Array, expected: Array, slack: Array) -> str:
-    """What is wrong with numbers that may be off by ``slack``; "" for nothing."""
+    """What is wrong with numbers that may be off by ``slack``; "" if nothing is."""
     return _wrong(name, found, expected, ~(np.abs(found.astype(np.float64) - expected) <= slack))
 
 
 def wrong_numbers(name: str, found: Array, expected: Array) -> str:
-    """What is wrong with numbers that must be equal; "" for nothing."""
+    """What is wrong with numbers that must be equal; "" if nothing is."""
     return _wrong(name, found, expected, found != expected)
 
 

@@ -20,15 +20,16 @@ from cccopt.harness.cte.workload import (
 from cccopt.harness.workload import FULL
 
 EMULATED_INPUTS = 2
-"""How many of a workload's inputs the emulator runs where none are named: the first ones."""
+"""How many of a workload's inputs the emulator runs if none are named: the first ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class CtePlan:
-    """What is asked for: names of workloads (or folders), of inputs (or files) and of builds, none for all of them.
+    """What to measure: names of workloads (or folders), of inputs (or files) and of builds; all of them if none are
+    given.
 
-    ``size`` is None for `FULL` on a GPU and `SMALL` on the emulator. ``profile``: ask Nsight Compute for counts.
-    ``headers``: names and folders of other headers that builds are to be made with, too.
+    ``size``: None means `FULL` on a GPU and `SMALL` on the emulator. ``profile``: ask Nsight Compute for counts.
+    ``headers``: names and folders of other headers to make builds with, in addition to ours.
     """
 
     workloads: tuple[str, ...] = ()
@@ -44,7 +45,7 @@ class CtePlan:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A workload on an input in some builds; ``name`` is what the workload is loaded by."""
+    """A workload on an input in some builds; ``name`` is what `load` takes for the workload."""
 
     name: str
     workload: CteWorkload
@@ -65,7 +66,7 @@ def size_of(plan: CtePlan) -> str:
 
 
 def jobs(plan: CtePlan) -> tuple[Job, ...]:
-    """The jobs, inputs outermost. Raises `CccError` for names of nothing: CCC090 and CCC091."""
+    """The jobs, input by input. Raises `CccError` for unknown names: CCC090 and CCC091."""
     _are_headers(plan.headers)
     loaded = [(name, load(name, plan.headers)) for name in plan.workloads or names()]
     files = _files(plan.inputs)
@@ -87,7 +88,7 @@ def jobs(plan: CtePlan) -> tuple[Job, ...]:
 
 
 def takes_files(workload: CteWorkload) -> bool:
-    """Whether its inputs are matrices or graphs, which may come from a file."""
+    """Whether the workload's inputs are matrices or graphs, which may come from a file."""
     return any(name in GENERATORS for name in workload.module.INPUTS)
 
 
@@ -105,7 +106,7 @@ def _inputs(workload: CteWorkload, plan: CtePlan, files: set[str]) -> Iterator[s
 
 
 def _builds(workload: CteWorkload, policies: Sequence[str]) -> tuple[str, ...]:
-    """Those that are asked for, and the one that they are held against."""
+    """The requested builds, and the one that they are compared with."""
     if not policies:
         return workload.builds
     wanted = {*policies, *(SUB_WARPS if ALL_SUB_WARPS in policies else ())}
@@ -144,7 +145,7 @@ def _are_headers(headers: Sequence[tuple[str, Path]]) -> None:
 
 
 def _not_nothing(plan: CtePlan, asked: Iterable[str], found: set[str]) -> None:
-    """A workload that is named and has none of the inputs that are."""
+    """Raise `CccError` (CCC091) if a named workload has none of the named inputs, or if no workload has any of them."""
     for name in asked:
         if (plan.workloads and name not in found) or not found:
             known = ", ".join(f"`{one}`" for one in load(name).module.INPUTS)

@@ -1,4 +1,4 @@
-"""What a run of ``cccopt bench cte`` needs before anything is measured: all builds and all inputs, side by side."""
+"""What a run of ``cccopt bench cte`` needs before anything is measured: all builds and all inputs, made in parallel."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cccopt.harness.cte.workload import BuildKind, build, load
 from cccopt.workers import apart
 
 MAKING_SECONDS = 540.0
-"""What an input may take to be made."""
+"""The time limit for making an input."""
 
 Made: TypeAlias = "Build | Library | NoBuild"
 
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """What works side by side: threads, and the processes that they start."""
+    """What works in parallel: threads, and the processes that they start."""
 
     threads: ThreadPoolExecutor
     running: apart.Running
@@ -34,8 +34,8 @@ class Crew:
 def prepare(
     plan: CtePlan, todo: Sequence[Job], size: str, arch: str, folder: Path, crew: Crew
 ) -> tuple[dict[tuple[str, str], Made], dict[tuple[str, str], str]]:
-    """All builds by workload and name, and why inputs failed by workload and name. Both are made side by side, but for
-    inputs from files, which come first. Raises `CccError` for a file that cannot be read.
+    """All builds by workload and name, and why inputs failed, by workload and input. Builds and inputs are made in
+    parallel, except that inputs from files come first. Raises `CccError` for a file that cannot be read.
     """
     inputs = {
         (job.name, job.input): crew.threads.submit(_make_input, job, size, plan.seed, crew.running)
@@ -43,7 +43,7 @@ def prepare(
     }
     for job in _first_of_inputs(todo):
         if job.reads_file and (problem := inputs[job.name, job.input].result()) is not None:
-            # A mistake of the user's, and no result: said before anything is compiled.
+            # This is the user's mistake and not a result, so it is reported before anything is compiled.
             raise CccError(*problem.diagnostics or (_unread(job.input, problem.why),))
     parts: dict[str, Future[Library | NoBuild]] = {}
     futures: dict[tuple[str, str], Future[Library | NoBuild] | Future[Build | NoBuild]] = {}
@@ -68,7 +68,7 @@ def prepare(
 
 
 def _first_of_inputs(todo: Iterable[Job]) -> Iterator[Job]:
-    """A job for each input: what it makes is kept in the cache for the others."""
+    """The first job with each input: what it makes is kept in the cache for the others."""
     met = set()
     for job in todo:
         if job.input not in met:
@@ -81,7 +81,7 @@ def _unread(input: str, why: str) -> Diagnostic:
 
 
 def _make_input(job: Job, size: str, seed: int, running: apart.Running) -> apart.Failed | None:
-    """Make an input in a process of its own; how it failed."""
+    """Make an input in a process of its own. Returns how it failed, or None."""
     try:
         given = (job.name, job.input, size, seed)
         apart.call(_make_input_here, *given, seconds=MAKING_SECONDS, running=running)

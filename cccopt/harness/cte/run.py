@@ -1,7 +1,7 @@
-"""One run of ``cccopt bench cte``: compile all builds side by side, make the inputs, then measure input by input.
+"""One run of ``cccopt bench cte``: compile all builds in parallel, make the inputs, then measure input by input.
 
-A workload on an input is measured in a process of its own: a fault voids a row there and nothing else. What is timed
-has a GPU to itself; Nsight Compute looks at the builds that were right, in a run of its own.
+A workload on an input is measured in a process of its own, so a fault there voids one row and nothing else. Timed runs
+have a GPU to themselves; Nsight Compute looks at the builds that were right, in a run of its own.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from cccopt.workers import apart
 from cccopt.workers.queue import HERE, Item, Worker, WorkerEnded, answers
 
 EMULATION_SECONDS, TIMING_SECONDS, PROFILE_SECONDS = 300.0, 240.0, 120.0
-"""What a job may take: on the emulator, on the GPU and under Nsight Compute."""
+"""The time limits of a job: on the emulator, on the GPU and under Nsight Compute."""
 
 COPIED_BYTES = 1 << 30
 PROFILED_LAUNCHES = 32
-"""A run with more is profiled at size `SMALL`: Nsight Compute takes tens of milliseconds a launch."""
+"""A run with more launches is profiled at size `SMALL`: Nsight Compute takes tens of milliseconds for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobResults:
-    """What a process brings back of a job."""
+    """What the process of a job returns."""
 
     results: tuple[BuildResult, ...]
     least_bytes: int
@@ -61,19 +61,19 @@ class _Found:
     uncounted: str = ""
 
     def runnable(self) -> dict[str, Build | Library]:
-        """The builds that there are."""
+        """The builds that exist."""
         return {name: made for name, made in self.made.items() if not isinstance(made, NoBuild)}
 
     def compiled(self) -> dict[str, Build]:
-        """Those among them that are ours."""
+        """The builds that exist and are not libraries."""
         return {name: made for name, made in self.made.items() if isinstance(made, Build)}
 
     def right(self) -> list[str]:
-        """Those of them that ran and were right."""
+        """The builds that are not libraries, ran, and were right."""
         return [name for name in self.compiled() if self.has_run and not self.ran[name].wrong]
 
     def take(self, results: dict[str, BuildResult]) -> None:
-        """Keep the results of the run that is measured, the first."""
+        """Keep the results of the first run, which is the one that is measured."""
         if not self.has_run:
             self.ran, self.has_run = results, True
 
@@ -83,8 +83,8 @@ def run(
     on_progress: Callable[[CteTable], None] = lambda table: None,
     workers: Sequence[Worker] | None = None,
 ) -> CteTable:
-    """Measure; ``on_progress`` is given what there is after each job. On GPUs, each of ``workers`` takes whole jobs, so
-    that the builds of one run by turns on one GPU. Raises `CccError` for what concerns all rows: an unknown name, no
+    """Measure. ``on_progress`` gets the table so far after each job. On GPUs, each of ``workers`` takes whole jobs, so
+    that the builds of one job take turns on one GPU. Raises `CccError` for what concerns all rows: an unknown name, no
     GPU, no nvcc.
     """
     todo, size = jobs(plan), size_of(plan)
@@ -135,7 +135,7 @@ def measure_copy(gpu: Gpu) -> Copy:
 
 
 def _emulate(found: Sequence[_Found], seed: int, size: str, crew: Crew, done: Callable[[], None]) -> None:
-    """Run the builds on the emulator, job by job side by side, and take their counts."""
+    """Run the builds on the emulator, several jobs in parallel, and take their counts."""
     for _ in crew.threads.map(lambda one: _emulate_apart(one, seed, size, crew.running), found):
         done()
 
@@ -190,7 +190,7 @@ def _on_gpu(
         return
     with clock(seconds, "count"):
         _profile(found, folder, plan.seed, workers, done)
-        # Where Nsight Compute counted nothing the emulator does, at the size that it can run.
+        # If Nsight Compute counted nothing, the emulator counts, at the size that it can run.
         _emulate([one for one in found if one.right() and not one.counted], plan.seed, SMALL, crew, done)
 
 
@@ -287,7 +287,7 @@ def _cell(one: _Found, arch: str) -> Cell:
 def _row(one: _Found, name: str, arch: str) -> CteRow:
     made, kind = one.made[name], one.job.workload.kind(name)
     if isinstance(made, NoBuild):
-        # What the headers refuse and a library that is not installed are answers; all other builds must be there.
+        # A refusal by the headers and a library that is not installed are results; all other builds must exist.
         failed = not made.by_headers and kind != BuildKind.VENDOR
         return CteRow(name, kind, made.why, failed=failed)
     ran = one.ran[name]

@@ -15,7 +15,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Instruction counts of a run: by ``source`` (`cccopt.harness.table.EMULATED` or ``PROFILED``) at ``size``."""
+    """Instruction counts of a run: from ``source`` (`cccopt.harness.table.EMULATED` or ``PROFILED``) at ``size``."""
 
     issues: Issues
     source: str
@@ -26,8 +26,8 @@ class Counted:
 class CteRow:
     """One build on one input.
 
-    ``void`` says why there is nothing to compare; a wrong result and a fault
-    are ``failed``. ``launches`` is how many kernels a run launches, ``times`` what they took together, on a GPU.
+    ``void`` says why there is nothing to compare; a wrong result, a fault and a missing build that must exist are
+    ``failed``. ``launches`` is how many kernels a run launches, ``times`` what they took together, on a GPU.
     """
 
     build: str
@@ -41,7 +41,7 @@ class CteRow:
 
     @property
     def cost(self) -> float | None:
-        """The median of the times in milliseconds, or the warp instructions where nothing was timed."""
+        """The median of the times in milliseconds, or the warp instructions if nothing was timed."""
         if self.void:
             return None
         if self.times is not None:
@@ -93,17 +93,17 @@ class Cell:
         return self.best(lambda row: row.kind == BuildKind.VENDOR)
 
     def automatic(self) -> CteRow | None:
-        """The policy that chooses for itself."""
+        """The row of the policy that chooses for itself."""
         return self.row(AUTOMATIC)
 
     @property
     def speedups(self) -> dict[str, float]:
-        """By build, over `ONE_PER_LANE`."""
+        """Speedups over `ONE_PER_LANE`, by build."""
         return self._over(self.row(ONE_PER_LANE))
 
     @property
     def speedups_over_sub_warp(self) -> dict[str, float]:
-        """By build, over the best sub-warp width."""
+        """Speedups over the best sub-warp width, by build."""
         return self._over(self.best_sub_warp())
 
     def _over(self, base: CteRow | None) -> dict[str, float]:
@@ -111,7 +111,7 @@ class Cell:
 
     @property
     def gigabytes(self) -> dict[str, float]:
-        """By build, the least bytes over the time, in GB/s."""
+        """The least bytes divided by the time, in GB/s, by build."""
         return {
             row.build: self.least_bytes / row.times.median / 1e6
             for row in self.rows
@@ -120,14 +120,14 @@ class Cell:
 
 
 def speedup(row: CteRow | None, over: CteRow | None) -> float | None:
-    """The cost of ``over`` divided by that of ``row``, or None where one of them has none."""
+    """The cost of ``over`` divided by that of ``row``, or None if one of them has none."""
     ours, theirs = (one.cost if one is not None else None for one in (row, over))
     return theirs / ours if ours and theirs else None
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy on the GPU itself: its ``bytes`` are read once and written once."""
+    """A copy within the GPU's memory: its ``bytes`` are read once and written once."""
 
     bytes: int
     times: Times
@@ -140,7 +140,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class CteTable:
-    """One run. ``copy`` is what its fractions of the copy bandwidth are of; ``seconds`` is what it took, by phase."""
+    """One run. ``copy`` gives the bandwidth that its percentages refer to; ``seconds`` is what it took, by phase."""
 
     on: str
     arch: str

@@ -1,4 +1,4 @@
-"""NVIDIA's libraries as builds: ``bench/cte/vendor.cu`` as shared libraries that take the GPU's own pointers."""
+"""NVIDIA's libraries as builds: ``bench/cte/vendor.cu`` as shared libraries that take pointers to the GPU's memory."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from cccopt.toolchain.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """One of the shared libraries, loaded where it is asked for a function."""
+    """One of the shared libraries, loaded when a function of it is needed."""
 
     path: Path
 
     def kernel(self, name: str) -> Kernel:
-        """The function ``name``, to be launched as a kernel is. Raises `CccError` (CCC092) where the library or what it
-        is linked to does not load.
+        """The function ``name``, to be launched like a kernel. Raises `CccError` (CCC092) if the library, or one that
+        it is linked to, does not load.
         """
         try:
             library = ctypes.CDLL(str(self.path))
@@ -57,7 +57,7 @@ def _argument(given: Any) -> ctypes.c_longlong | ctypes.c_void_p:
 
 
 def part(build: str) -> str:
-    """What the library is called that the build is part of: ``cusparse`` or ``cub``."""
+    """The name of the library that the build is part of: ``cusparse`` or ``cub``."""
     return build.partition("_")[0]
 
 
@@ -89,7 +89,7 @@ _OPTIONS = ("-shared", "-std=c++17", "-Xcompiler", "-fPIC")
 
 
 def _links(part: str) -> tuple[str, ...]:
-    """What else is linked: cuSPARSE, found at run time in the toolkit, too."""
+    """The options that link cuSPARSE, if ``part`` needs it; at run time it is found in the toolkit as well."""
     if part != "cusparse":
         return ()
     return "-lcusparse", "-Xlinker", "-rpath", "-Xlinker", str(find_nvcc().root / "lib64")

@@ -1,8 +1,8 @@
-"""The benchmark workloads of CTE (``bench/cte``), their builds, and how an input of one becomes a `Sample`.
+"""The benchmark workloads of CTE (``bench/cte``), their builds, and how a workload on an input becomes a `Sample`.
 
-A workload's ``workload.py`` has the parts of `CteModule`. Its source is compiled once a *build*: once a policy of
-`POLICIES`, which a macro names, and once a kernel-level form of its ``FORMS``. Where it has a function ``spmv``,
-NVIDIA's libraries are builds of it, too (`cccopt.harness.cte.vendor`).
+A workload's ``workload.py`` has the parts of `CteModule`. Its source is compiled once for each *build*: for each policy
+of `POLICIES`, which a macro names, and for each kernel-level form of its ``FORMS``. If it has a function ``spmv``,
+NVIDIA's libraries are builds of it as well (`cccopt.harness.cte.vendor`).
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ POLICIES = (
     "automatic_block",
     AUTOMATIC,
 )
-"""The builds that differ in ``CTE_POLICY`` alone, the one that others are held against first."""
+"""The builds that differ only in ``CTE_POLICY``. The first is the one that others are compared with."""
 
 TASKS = "tasks"
-"""The form of all policies: a coarse task a thread."""
+"""The form of all policies: one coarse task per thread."""
 
 VENDORS = ("cusparse_alg1", "cusparse_alg2", "cub_segmented_reduce")
-"""The builds of a workload that has ``spmv``: functions of ``bench/cte/vendor.cu``."""
+"""The additional builds of a workload that has ``spmv``: functions of ``bench/cte/vendor.cu``."""
 
 
 class BuildKind(Choice):
-    """What a build differs in from the others: a policy, a form of the kernel, a library, the headers."""
+    """How a build differs from the others: in the policy, the form of the kernel, the library, or the headers."""
 
     POLICY = "policy"
     FORM = "kernel form"
@@ -62,8 +62,8 @@ class CteModule(Protocol):
     """What every ``workload.py`` in ``bench/cte`` has; ``RESULTS``, ``SCRATCH``, ``setup`` and ``FULL_REFERENCE`` are
     those of `cccopt.harness.workload`. Sizes are ``small`` (for the emulator) and ``full``.
 
-    A function ``spmv(state)``, where there is one, gives what ``y = A x`` is computed from: numbers of rows, columns
-    and entries, then the arrays of offsets (int32), column indices (int32), values, x and y (float or double).
+    If there is a function ``spmv(state)``, it gives what ``y = A x`` is computed from. These are the numbers of rows,
+    columns and entries, then the arrays of offsets (int32), column indices (int32), values, x and y (float or double).
     """
 
     INPUTS: tuple[str, ...]
@@ -79,10 +79,10 @@ class CteModule(Protocol):
         """What the results must be."""
 
     def check(self, result: Mapping[str, Any], expected: Mapping[str, Array]) -> str:
-        """What is wrong; empty for nothing."""
+        """What is wrong; empty if nothing is."""
 
     def least_bytes(self, inputs: Mapping[str, Any]) -> int:
-        """What a run moves at least, in bytes."""
+        """The fewest bytes that a run must move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class CteWorkload:
     source: Path
     module: CteModule
     headers: tuple[tuple[str, Path], ...] = ()
-    """Names and folders of other headers to compile with, too."""
+    """Names and folders of other headers to compile with, in addition to ours."""
 
     @property
     def builds(self) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ class CteWorkload:
         return next((form for form in self.module.FORMS if ours == name_of_form(form)), TASKS)
 
     def sample(self, input: str) -> Sample:
-        """The workload on one of its inputs, as all runners take it."""
+        """The workload on one of its inputs, in the form that all runners take."""
         return Sample(self.name, self.source, cast(Workload, _Bound(self, input)), ONE_PER_LANE)
 
 
@@ -130,7 +130,7 @@ class _Bound:
     SIZES = (SMALL, FULL)
 
     def __getattr__(self, name: str) -> Any:
-        """What does not depend on the input is the module's."""
+        """Take what does not depend on the input from the module."""
         return getattr(self.workload.module, name)
 
     def inputs(self, size: str, seed: int) -> Inputs:
@@ -153,12 +153,12 @@ def _vendor_launch(build: str, arguments: tuple[Argument, ...]) -> Generator[Lau
 
 
 def name_of_form(form: str) -> str:
-    """What the build of a kernel-level form is called: as its form, where no policy is called so."""
+    """The name of the build of a kernel-level form: that of the form, unless a policy has the same name."""
     return f"kernel_{form}" if form in POLICIES else form
 
 
 def with_ours(build: str) -> str:
-    """What ``build``, which may be one with other headers, is called with ours."""
+    """The name of ``build``, which may be one with other headers, with our headers."""
     return build.partition("@")[0]
 
 
@@ -174,7 +174,7 @@ def load(name: str, headers: tuple[tuple[str, Path], ...] = ()) -> CteWorkload:
 
 
 def build(workload: CteWorkload, name: str, arch: str) -> Build | NoBuild:
-    """Compile the policy or form ``name`` of ``workload`` for ``arch``; what nvcc refuses is no build."""
+    """Compile the policy or form ``name`` of ``workload`` for ``arch``; a refusal by nvcc gives a `NoBuild`."""
     try:
         ptx = driver.compile(workload.source, arch=arch, ccc="off", nvcc_options=options(workload, name)).ptx
         return assembled(name, ptx, arch)
@@ -194,7 +194,7 @@ def options(workload: CteWorkload, name: str) -> tuple[str, ...]:
 
 
 def _no_build(name: str, problem: CccError) -> NoBuild:
-    """Why: the sentence of a `static_assert`, which is a refusal, or the first line that calls itself an error."""
+    """The reason: the sentence of a `static_assert`, which is a refusal by the headers, or the first error line."""
     said = problem.diagnostics[0].why
     for line in said.splitlines():
         _, asserted, sentence = line.partition('error: static assertion failed with "')

@@ -1,6 +1,7 @@
 """Counts for ``cccopt bench graphs --on gpu --counters``: the forms that were right run again under Nsight Compute.
 
-All is timed by then. Counting replays each launch, so a graph on which a form has many is counted at size `SMALL`.
+By then, everything is timed. Counting replays each launch, so a graph on which a form has many launches is counted at
+size `SMALL`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from cccopt.harness.result import Traffic
 from cccopt.workers.queue import Item, Worker, WorkerEnded, answers
 
 SECONDS = 60.0
-"""What each form of an algorithm may take on a graph under Nsight Compute, on average."""
+"""The time limit of each form of an algorithm on a graph under Nsight Compute, on average."""
 
 COUNTED_LAUNCHES = 256
 """A form with more launches is counted at size `SMALL`: Nsight Compute takes tens of milliseconds for each."""
@@ -34,9 +35,10 @@ def with_counts(
     workers: Sequence[Worker],
     on_progress: Callable[[GraphTable], None],
 ) -> GraphTable:
-    """``table`` with counts, or why there are none; ``todo`` and ``codes`` (by form) are those of its cells.
+    """``table`` with counts, or with the reason why there are none; ``todo`` and ``codes`` (by form) are those of its
+    cells.
 
-    ``on_progress`` is given what there is after each of them.
+    ``on_progress`` gets the table so far after each cell.
     """
     cells = [_if_countable(cell) for cell in table.cells]
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
@@ -69,7 +71,7 @@ def _has_many(cell: GraphCell) -> bool:
 
 
 def _if_countable(cell: GraphCell) -> GraphCell:
-    """A file cannot be counted at another size: ``cell`` with that as the reason where it has many launches."""
+    """``cell``, with the reason if it cannot be counted: it has many launches, and its file has no smaller size."""
     if cell.input in GENERATORS or not _has_many(cell):
         return cell
     return replace(cell, uncounted=f"more than {COUNTED_LAUNCHES} launches, and a file has no smaller size")
@@ -78,11 +80,11 @@ def _if_countable(cell: GraphCell) -> GraphCell:
 def _run(
     job: Job, cell: GraphCell, code: Mapping[str, bytes], seed: int, sources: int, folder: Path
 ) -> ncu.ProfiledRun:
-    """The run to count, its code in ``folder``."""
+    """The run to count, with its code in ``folder``."""
     folder.mkdir()
     for form, cubin in code.items():
         cubin_file(folder, cell.algorithm, form).write_bytes(cubin)
-    # The forms were right when they were timed, if at another size.
+    # The forms were right when they were timed, maybe at another size.
     options = ("--graph", job.input, "--sources", str(sources), "--unchecked")
     size = SMALL if _has_many(cell) else cell.size
     return ncu.ProfiledRun(job.name, _right(cell), folder, size, seed, options, ncu.TRAFFIC)

@@ -24,17 +24,17 @@ from cccopt.harness.graphs.workload import (
 from cccopt.harness.workload import FULL
 
 EMULATED_INPUTS = 2
-"""How many of an algorithm's graphs the emulator runs on where none are named: the first ones."""
+"""How many of an algorithm's graphs the emulator runs on if none are named: the first ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphPlan:
-    """What is asked for: names of algorithms (or folders), of graphs (or files) and of forms, none for all of them, and
-    policies that the forms with CTE run with, too.
+    """What to measure: names of algorithms (or folders), of graphs (or files) and of forms (if there are none, all of
+    them), and other policies that the forms with CTE also run with.
 
-    ``sources`` is from how many vertices searches begin, drawn from the seed; 0 for the one with the most neighbors.
-    ``size`` is None for `FULL` on a GPU and `SMALL` on the emulator. ``counters``: on a GPU, count with Nsight Compute,
-    too.
+    ``sources`` is the number of vertices, drawn from the seed, from which searches begin; 0 means the one with the most
+    neighbors. ``size``: None means `FULL` on a GPU and `SMALL` on the emulator. ``counters``: on a GPU, also count with
+    Nsight Compute.
     """
 
     algorithms: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class GraphPlan:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """An algorithm on a graph in some forms; ``name`` is what the algorithm is loaded by."""
+    """An algorithm on a graph in some forms; ``name`` is what `load` takes for the algorithm."""
 
     name: str
     algorithm: Algorithm
@@ -65,7 +65,7 @@ class Job:
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """The name of the job in messages."""
         return f"`{self.algorithm.name}` on `{self.input}`"
 
 
@@ -77,7 +77,7 @@ def size_of(plan: GraphPlan) -> str:
 
 
 def jobs(plan: GraphPlan) -> tuple[Job, ...]:
-    """The jobs, algorithms outermost. Raises `CccError` for names of nothing: CCC090 and CCC091."""
+    """The jobs, algorithm by algorithm. Raises `CccError` for unknown names: CCC090 and CCC091."""
     loaded = [(name, load(name)) for name in plan.algorithms or names()]
     generated = [name for name in plan.inputs if name in GENERATORS or not Path(name).is_file()]
     _known("input", generated, GENERATORS, " or a graph's file")
@@ -91,13 +91,13 @@ def jobs(plan: GraphPlan) -> tuple[Job, ...]:
 
 
 def _inputs(algorithm: Algorithm, on: Platform) -> Sequence[str]:
-    """What it runs on where no graph is named."""
+    """The graphs that the algorithm runs on if none are named."""
     known: tuple[str, ...] = getattr(algorithm.module, "INPUTS", INPUTS)
     return known[:EMULATED_INPUTS] if on == Platform.EMULATOR else known
 
 
 def _forms(algorithm: Algorithm, plan: GraphPlan) -> Iterator[str]:
-    """Those that are asked for, each with the policies that it takes, and the one that they are held against."""
+    """The requested forms, each also with the policies that it takes, and the form that they are compared with."""
     for form in algorithm.module.FORMS:
         if not plan.forms or form == PLAIN or form in plan.forms:
             yield form
@@ -106,7 +106,7 @@ def _forms(algorithm: Algorithm, plan: GraphPlan) -> Iterator[str]:
 
 
 def _policies(plan: GraphPlan) -> tuple[str, ...]:
-    """Those that are asked for, each once."""
+    """The requested policies, each once."""
     each = (SUB_WARPS if policy == ALL_SUB_WARPS else (policy,) for policy in plan.policies)
     return tuple(dict.fromkeys(policy for some in each for policy in some))
 

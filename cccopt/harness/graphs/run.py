@@ -1,7 +1,7 @@
 """One run of ``cccopt bench graphs``: compile each algorithm, then run its forms, graph by graph.
 
-An algorithm on a graph runs in a process of its own: a fault voids a row there and nothing else. Where it is asked for,
-Nsight Compute counts once all is timed.
+An algorithm runs on a graph in a process of its own, so a fault there voids one row and nothing else. On request,
+Nsight Compute counts once everything is timed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from cccopt.workers import apart
 from cccopt.workers.queue import HERE, Item, Worker, WorkerEnded, answers
 
 SECONDS = 300.0
-"""What each form of an algorithm may take on a graph, on average."""
+"""The time limit of each form of an algorithm on a graph, on average."""
 
 Code: TypeAlias = "str | bytes"
 """What a form runs: PTX on the emulator, machine code on a GPU."""
@@ -38,7 +38,7 @@ Code: TypeAlias = "str | bytes"
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a process brings back of a job."""
+    """What the process of a job returns."""
 
     results: tuple[BuildResult, ...]
     edges: int
@@ -50,7 +50,7 @@ def run(
     on_progress: Callable[[GraphTable], None] = lambda table: None,
     workers: Sequence[Worker] | None = None,
 ) -> GraphTable:
-    """Measure; ``on_progress`` is given what there is after each job. Each of ``workers`` takes whole jobs. Raises
+    """Measure. ``on_progress`` gets the table so far after each job. Each of ``workers`` takes whole jobs. Raises
     `CccError` for what concerns all rows: an unknown name, a graph that cannot be read, no GPU, no nvcc.
     """
     todo, size = jobs(plan), size_of(plan)
@@ -59,7 +59,8 @@ def run(
         with open_gpu() as gpu:
             on, arch = gpu.name, plan.arch or gpu.arch
     for job in todo:
-        # A mistake of the user's, and no result: said before anything is compiled. What was read is in the cache.
+        # This is the user's mistake and not a result, so it is reported before anything is compiled. What was read is
+        # in the cache.
         if job.input not in GENERATORS:
             job.algorithm.sample(job.input).inputs(size, plan.seed)
     made = _codes(todo, plan.on, arch)
@@ -93,7 +94,7 @@ def run(
 
 
 def _codes(todo: Sequence[Job], on: Platform, arch: str) -> dict[str, dict[str, Code | NoBuild]]:
-    """The code of each form, by the algorithm's name; forms share what they can."""
+    """The code of each form, by the algorithm's name and by form; forms with the same PTX share it."""
     made: dict[str, dict[str, Code | NoBuild]] = {}
     for job in todo:
         if job.name in made:
@@ -117,7 +118,7 @@ def _there(job: Job, made: Mapping[str, Mapping[str, Code | NoBuild]]) -> dict[s
 def measured(
     name: str, input: str, codes: Mapping[str, Code], on: Platform, size: str, seed: int, sources: int = 0
 ) -> tuple[dict[str, BuildResult], int, int]:
-    """The results by form, the edges that a run traverses, and from how many vertices."""
+    """The results by form, the number of edges that the runs traverse, and the number of vertices where they begin."""
     edges, begun = 0, 1
 
     def ran(codes: Mapping[str, Code]) -> tuple[BuildResult, ...]:
@@ -179,7 +180,7 @@ def _together(runs: Mapping[str, BuildResult]) -> BuildResult:
 
 
 def _sum(times: Sequence[Times | None]) -> Times | None:
-    """The sums of the repeats that all have."""
+    """The sums over the repeats that all of them have."""
     taken = [each.milliseconds for each in times if each is not None]
     return Times(tuple(map(sum, zip(*taken, strict=False)))) if taken else None
 

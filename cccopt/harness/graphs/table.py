@@ -15,9 +15,9 @@ class GraphRow:
     """One form on one graph.
 
     ``void`` says why there is nothing to compare; a wrong result and a fault are ``failed``, a refusal is not.
-    ``iterations`` is how many levels or rounds the host saw, of one or more ``launches`` each. ``times`` is what the
-    kernels took together, on a GPU, and ``elapsed`` what whole runs took, with the host's part; ``counted`` is what
-    the kernels issued and touched, on the emulator or by Nsight Compute.
+    ``iterations`` is how many levels or rounds the host saw, each of one or more ``launches``. ``times`` is what the
+    kernels took together, on a GPU, and ``elapsed`` what whole runs took, including the host's part. ``counted`` is
+    what the kernels issued and touched, as counted by the emulator or Nsight Compute.
     """
 
     form: str
@@ -31,7 +31,7 @@ class GraphRow:
 
     @property
     def cost(self) -> float | None:
-        """The median of the times in milliseconds, or the warp instructions where nothing was timed."""
+        """The median of the times in milliseconds, or the warp instructions if nothing was timed."""
         if self.void:
             return None
         if self.times is not None:
@@ -41,9 +41,9 @@ class GraphRow:
 
 @dataclass(frozen=True, slots=True)
 class GraphCell:
-    """All forms of an algorithm on a graph; ``edges`` is how many a run traverses, whatever its form looks at. With
-    several ``sources``, rows and edges are sums over the searches from each. ``counted_size`` is the size of the graph
-    that counts are of, empty where nothing is counted; ``uncounted`` says why Nsight Compute did not count all rows.
+    """All forms of an algorithm on a graph; ``edges`` is the number of edges that a run traverses, the same for all
+    forms. With several ``sources``, rows and edges are sums over the searches from each. ``counted_size`` is the size
+    of the graph that was counted, empty if nothing was; ``uncounted`` says why Nsight Compute did not count all rows.
     """
 
     algorithm: str
@@ -56,19 +56,19 @@ class GraphCell:
     uncounted: str = ""
 
     def row(self, form: str) -> GraphRow:
-        """The row of ``form``. Raises `KeyError` where there is none."""
+        """The row of ``form``. Raises `KeyError` if there is none."""
         return {row.form: row for row in self.rows}[form]
 
     @property
     def speedups(self) -> dict[str, float]:
-        """By form, over `PLAIN`."""
+        """Speedups over `PLAIN`, by form."""
         costs = {row.form: row.cost for row in self.rows if row.cost}
         plain = costs.get(PLAIN)
         return {form: plain / cost for form, cost in costs.items() if cost} if plain else {}
 
     @property
     def mteps(self) -> dict[str, float]:
-        """By form, millions of traversed edges per second of kernel time."""
+        """Millions of traversed edges per second of kernel time, by form."""
         return {
             row.form: self.edges / row.times.median / 1e3
             for row in self.rows

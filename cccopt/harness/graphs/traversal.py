@@ -1,4 +1,4 @@
-"""What the algorithms of ``bench/graphs`` share: launches over all vertices, frontiers, and the edges that count."""
+"""What the algorithms of ``bench/graphs`` share: launches over all vertices, frontiers, and edge counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EDGES_PER_LANE = 8
 """The default of ``cte::advance_balanced``."""
 
 LANES = 1 << 16
-"""Up to so many edges of a frontier have a lane each: on an H100, where 2^18 run at once, more gained nothing."""
+"""Up to this many edges of a frontier get a lane each: on an H100 (2^18 lanes at once), more gained nothing."""
 
 
 def both_ways(graph: Csr) -> Mapping[str, Array]:
@@ -35,7 +35,7 @@ def both_ways(graph: Csr) -> Mapping[str, Array]:
 
 
 def grouped(graph: Csr, size: int) -> Csr:
-    """The graph of groups of ``size`` vertices: an edge for all that lead from one group to another."""
+    """The graph of groups of ``size`` vertices, with one edge for all that lead from one group to another."""
     tails = np.repeat(np.arange(graph.rows), graph.degrees) // size
     groups = -(-graph.rows // size)
     edges = np.unique(tails * groups + graph.indices // size)
@@ -50,43 +50,43 @@ def annotated(
     host: tuple[str, ...] = (),
     label: str = "",
 ) -> Launch:
-    """A launch of a kernel that `CCC` rewrites, with a loop over all ``vertices``: otherwise it has one trip."""
+    """A launch of a kernel that `CCC` rewrites, with a loop over all ``vertices``: one trip in other forms."""
     threads = -(-vertices // TRIPS) if form == CCC else vertices
     return launch(kernel, threads, *arguments, host=host, label=label)
 
 
 def words_for(vertices: int) -> int:
-    """How many words a bitmap of so many vertices takes."""
+    """How many words a bitmap of ``vertices`` vertices takes."""
     return -(-vertices // 32)
 
 
 def empty_mask(vertices: int) -> Zeros:
-    """A bitmap without a vertex."""
+    """An empty bitmap."""
     return Zeros(words_for(vertices), np.uint32)
 
 
 def mask_of(vertex: int, vertices: int) -> NDArray[np.uint32]:
-    """A bitmap with one ``vertex``."""
+    """A bitmap that holds only ``vertex``."""
     words = np.zeros(words_for(vertices), np.uint32)
     words[vertex // 32] = 1 << vertex % 32
     return words
 
 
 def empty_queue(items: str, size: str, capacity: int) -> Mapping[str, Array | Zeros]:
-    """A queue without a vertex: the arrays of its items and of its size by these names."""
+    """An empty queue: the arrays of its items and of its size, under these names."""
     return {items: Zeros(capacity, np.int32), size: np.zeros(1, np.uint64)}
 
 
 def queue_of(vertex: int, capacity: int) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-    """The items and the size of a queue with one ``vertex``."""
+    """The items and the size of a queue that holds only ``vertex``."""
     items = np.zeros(capacity, np.int32)
     items[0] = vertex
     return items, np.ones(1, np.uint64)
 
 
 def scanned_queues(vertex: int, offsets: Array) -> Mapping[str, Array | Zeros]:
-    """Two of ``cte::scanned_queue``, one with ``vertex`` and one without any: the arrays ``scan_0``, ``begins_0`` and
-    ``counts_0`` of the items, of the edges before each, and of the counts, and those of the other.
+    """Two of ``cte::scanned_queue``: one with ``vertex`` (the arrays ``scan_0`` of the items, ``begins_0`` of the edges
+    before each, and ``counts_0``), and an empty one (``scan_1``, ``begins_1`` and ``counts_1``).
     """
     capacity = len(offsets) - 1
     items, _ = queue_of(vertex, capacity)
@@ -122,16 +122,16 @@ def scanned_sizes(counts: Array) -> tuple[int, int]:
 
 
 def balanced(kernel: str, edges: int, *arguments: Array | np.generic, **how: Any) -> Launch:
-    """A launch of a kernel with ``cte::advance_balanced``: a lane for each edge, or for up to `EDGES_PER_LANE`."""
+    """A launch of a kernel with ``cte::advance_balanced``: a lane per edge, or per `EDGES_PER_LANE` edges."""
     return launch(kernel, max(min(edges, LANES), -(-edges // EDGES_PER_LANE)), *arguments, **how)
 
 
 def room_of(items: Array) -> np.generic:
-    """The capacity of a queue with this array, as kernels take it."""
+    """The capacity of a queue with this array, in the type that kernels take."""
     capacity: np.generic = np.uint64(len(items))
     return capacity
 
 
 def edges_reached(offsets: Array, neighbors: Array, source: int) -> int:
-    """The number of edges that leave the vertices that paths from ``source`` lead to."""
+    """The number of edges that leave the vertices that can be reached from ``source``."""
     return int(np.diff(offsets)[reached(offsets, neighbors, source)].sum())

@@ -1,4 +1,4 @@
-"""The graph algorithms (``bench/graphs``), their forms, and how an input of one becomes a `Sample`.
+"""The graph algorithms (``bench/graphs``), their forms, and how an algorithm on an input becomes a `Sample`.
 
 An algorithm's ``workload.py`` has the parts of `GraphModule`. Its source is compiled once: a form is a sequence of
 launches of its kernels. The form `CCC` runs the launches of `PLAIN` on what CCC makes of the annotated kernels.
@@ -38,8 +38,8 @@ SMALL = "small"
 SIZES = (SMALL, FULL)
 
 INPUTS = ("rmat", "road", "power_law", "erdos_renyi")
-"""The graphs that algorithms run on where none are named: few levels and long rows, many levels and short rows, rows of
-all lengths, rows of about one length.
+"""The graphs that algorithms run on if none are named, in order: few levels and long rows, many levels and short rows,
+rows of all lengths, rows of similar lengths.
 """
 
 PLAIN, CCC = "plain", "ccc"
@@ -49,10 +49,10 @@ class GraphModule(Protocol):
     """What every ``workload.py`` in ``bench/graphs`` has; ``RESULTS``, ``SCRATCH``, ``FULL_REFERENCE`` and
     ``LAUNCHES_VARY`` are those of `cccopt.harness.workload`.
 
-    Where it has ``INPUTS``, it runs on those graphs, and not on `INPUTS`, where none are named. ``FORMS`` begins with
+    If it has ``INPUTS``, it runs on those graphs instead of `INPUTS` when none are named. ``FORMS`` begins with
     `PLAIN`, which the others are compared with. The kernels of ``POLICY_FORMS`` take the policy that the macro
-    ``CTE_POLICY`` names. The launches of one iteration (a level, a round) have one label. Where it has ``begin``, it
-    searches from a vertex: ``begin(offsets, source)`` gives the inputs that depend on it.
+    ``CTE_POLICY`` names. The launches of one iteration (a level, a round) have one label. If it has ``begin``, it
+    searches from a vertex: ``begin(offsets, source)`` gives the inputs that depend on the vertex.
     """
 
     FORMS: tuple[str, ...]
@@ -68,10 +68,10 @@ class GraphModule(Protocol):
         """What the results must be."""
 
     def check(self, result: Mapping[str, Any], expected: Mapping[str, Array]) -> str:
-        """What is wrong; empty for nothing."""
+        """What is wrong; empty if nothing is."""
 
     def edges(self, inputs: Mapping[str, Any]) -> int:
-        """The edges that a run traverses, the same for all forms: what rates in edges a second are of."""
+        """The number of edges that a run traverses, the same for all forms: the basis of rates in edges per second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Algorithm:
     module: GraphModule
 
     def sample(self, input: str) -> Sample:
-        """The algorithm on one of its inputs, as all runners take it."""
+        """The algorithm on one of its inputs, in the form that all runners take."""
         return Sample(self.name, self.source, cast(Workload, _Bound(self, input)), PLAIN)
 
 
@@ -96,7 +96,7 @@ class _Bound:
     SIZES = SIZES
 
     def __getattr__(self, name: str) -> Any:
-        """What does not depend on the input is the module's."""
+        """Take what does not depend on the input from the module."""
         return getattr(self.algorithm.module, name)
 
     def inputs(self, size: str, seed: int) -> Inputs:
@@ -110,12 +110,12 @@ class _Bound:
 
 
 def with_policy(form: str, policy: str) -> str:
-    """What ``form`` is called with another policy than that of its source."""
+    """The name of ``form`` with a policy other than that of its source."""
     return f"{form}@{policy}"
 
 
 def parts_of(build: str) -> tuple[str, str]:
-    """The form, and the policy where it is another one."""
+    """The form, and the policy if it is not that of the source, else empty."""
     form, _, policy = build.partition("@")
     return form, policy
 
@@ -126,7 +126,7 @@ def policies_of(builds: Iterable[str]) -> tuple[str, ...]:
 
 
 def policies() -> tuple[str, ...]:
-    """The policies that there are headers of; that of `ALL_SUB_WARPS` is several."""
+    """The policies that have headers; the header of `ALL_SUB_WARPS` has several."""
     headers = (resources.folder("cte_templates") / "cte" / "policies").glob("*.cuh")
     named = {header.stem for header in headers} - {ALL_SUB_WARPS}
     return (*sorted(named), *SUB_WARPS)
@@ -144,7 +144,7 @@ def load(name: str) -> Algorithm:
 
 
 def searches(algorithm: Algorithm, instance: Instance, sources: int, seed: int) -> dict[str, Instance]:
-    """The runs by where they begin: one for each of ``sources`` drawn, if the algorithm searches from a vertex."""
+    """The runs by where they begin: at ``sources`` random vertices if the algorithm searches from one, else one run."""
     begin = getattr(algorithm.module, "begin", None)
     if not sources or begin is None:
         return {"": instance}
@@ -157,7 +157,7 @@ def searches(algorithm: Algorithm, instance: Instance, sources: int, seed: int) 
 
 
 def drawn_sources(offsets: Array, count: int, seed: int) -> tuple[int, ...]:
-    """So many different vertices with edges, or all of them, drawn from ``seed``."""
+    """``count`` different vertices with edges, drawn from ``seed``, or all of them if there are fewer."""
     able = np.flatnonzero(np.diff(offsets))
     drawn = np.random.default_rng(seed).choice(able, min(count, able.size), replace=False)
     return tuple(map(int, drawn))
@@ -165,14 +165,14 @@ def drawn_sources(offsets: Array, count: int, seed: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """An algorithm's PTX: by plain nvcc, for all forms but `CCC`, by CCC, or why there is none, and by policy."""
+    """An algorithm's PTX: from plain nvcc, for all forms but `CCC`; from CCC, or why there is none; and by policy."""
 
     plain: str
     ccc: str | NoBuild
     by_policy: Mapping[str, str]
 
     def of(self, build: str) -> str | NoBuild:
-        """What a form runs."""
+        """The PTX that a form runs, or why there is none."""
         form, policy = parts_of(build)
         if policy:
             return self.by_policy[policy]
@@ -180,8 +180,8 @@ class Code:
 
 
 def compiled(algorithm: Algorithm, arch: str, policies: Collection[str] = ()) -> Code:
-    """The code of ``algorithm`` for ``arch``, also with other ``policies``. Raises `CccError` for what nvcc refuses;
-    what CCC does is no build.
+    """The code of ``algorithm`` for ``arch``, also with other ``policies``. Raises `CccError` if nvcc refuses it; a
+    refusal by CCC gives a `NoBuild`.
     """
     options = ("-std=c++17", "-I", str(resources.folder("cte_templates")))
 

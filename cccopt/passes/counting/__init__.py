@@ -1,1 +1,1 @@
-"""Counted copies of functions: which counters there are, the code that counts, and the layout of the counts."""
+"""Counted copies of functions: which counters they have, the code that counts, and the layout of the counts."""

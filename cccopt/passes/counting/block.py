@@ -1,11 +1,11 @@
-"""What threads do at the beginning and at the end of a function: a block clears its counters in shared memory first, a
-thread adds its own to them last, and the last thread of a block adds these to the global ones.
+"""What threads do first and last in a function: a block first clears its counters in shared memory, a thread last adds
+its own to them, and the last thread of a block adds these to the global ones.
 
-At the entry of a kernel all threads of the block are there, so that a barrier is legal there, in any kernel: the
-threads clear the counters and meet. At the end there is none, for threads leave when they like, even while others wait
-at a barrier of the program. Each counts itself off; the thread that finds that all others have left holds the block's
-final counts, and adds them to the global ones. Every thread adds its counts before it counts itself off, and the last
-thread counts itself off after all others, so it sees all counts.
+At the entry of a kernel all threads of the block are present, so a barrier is legal there in any kernel: the threads
+clear the counters and synchronize. At the end there is no barrier, because threads leave at any time, even while others
+wait at a barrier of the program. Each counts itself off; the thread that finds that all others have left has the
+block's final counts and adds them to the global ones. Every thread adds its counts before it counts itself off, and the
+last thread counts itself off after all others, so it sees all counts.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _LANE_31 = Literal("31")
 _OWN = Register("%ccc_own")
 """The address of a thread's own counters."""
 _ENTERED = Register("%ccc_entered")
-"""The nests that a thread came to."""
+"""The nests that a thread has entered."""
 
 
 def begin(kernel: Memory, names: Names) -> Iterator[Statement]:
-    """The block begins: clears its counters; one thread counts the block."""
+    """A block begins: it clears its counters, and one thread counts the block."""
     thread, threads = names.register("b32"), names.register("b32")
     first, base = names.register("pred"), names.register("b64")
     yield from _thread(names, thread)
@@ -54,12 +54,12 @@ def begin(kernel: Memory, names: Names) -> Iterator[Statement]:
     if kernel.name is not None:
         yield op("bar.sync", 0)
         return
-    # Nobody counts threads off where there is no shared counter.
+    # Without shared counters, threads are not counted off.
     yield from _count_block(kernel, names, base, threads, Guard(first))
 
 
 def begin_warp(kernel: Memory, names: Names, base: Register, weight: Register) -> Iterator[Statement]:
-    """A warp of a sample begins: `BEGUN` counts it, `ENDED` adds the square of how many warps it stands for."""
+    """A warp of a sample begins: `BEGUN` counts it, `ENDED` adds the square of how many warps it represents."""
     mask, lower, before, lanes = (names.register("b32") for _ in range(4))
     wide, leader = names.register("b64"), names.register("pred")
     who = Guard(leader)
@@ -82,8 +82,8 @@ def begin_warp(kernel: Memory, names: Names, base: Register, weight: Register) -
 def leaving(
     memory: Memory, names: Names, array: Register | Symbol, entered: Register, redux: bool
 ) -> Iterator[Statement]:
-    """What a thread does before it leaves the function, if anything: threads that come there together leave together.
-    ``array`` is where its counters are, ``entered`` tells which of the nests it came to; ``redux``: there are
+    """What a thread does before it leaves the function, if anything; threads that come there together leave together.
+    ``array`` is where its counters are, ``entered`` shows which nests it has entered; ``redux``: the target has
     reductions over a warp.
     """
     if not memory.private and memory.name is None:
@@ -103,7 +103,7 @@ def leaving(
         sums = names.register("b32" if memory.name is not None else "b64")
         folding = Folding(memory, names, base, counters, mask, lower, weight, redux, sums)
         yield from folding.all(entered)
-        # What each thread has added is before the first of them counts all off.
+        # All threads have added their counts before the first of them counts them all off.
         yield op("bar.warp.sync", mask)
     if memory.name is not None:
         yield from _count_off(names, memory, base, mask, lower, before, leader)
@@ -136,7 +136,7 @@ def _count_off(
     yield op("brev.b32", reversed_, mask)
     yield op("clz.b32", lane, reversed_)
     yield op("mov.u32", left, 0)
-    # Not a fence: with one ptxas takes ATOMG for all of the program's atomics whose results are not read.
+    # Not a fence: with one, ptxas uses ATOMG for all of the program's atomics whose results are not read.
     yield from lanes_from(names, mask, lower, amount)
     yield op("atom.acq_rel.cta.shared.add.u32", left, kernel.word(0), amount, guard=first)
     yield op("shfl.sync.idx.b32", left, left, lane, _LANE_31, mask)
@@ -152,7 +152,7 @@ def _count_off(
 def _flush_all(
     names: Names, memory: Memory, base: Register, first: Register, step: Register
 ) -> Iterator[Statement]:
-    """Adds all words to their counters."""
+    """Adds all words to their global counters."""
     low = partial(_flush, names, memory, base, memory.plain, 0)
     high = partial(_flush, names, memory, base, memory.high, HALF_WORD)
     yield from each_word(names, first, step, number(memory.counters - memory.own), "add", low)
@@ -160,12 +160,12 @@ def _flush_all(
 
 
 def _thread(names: Names, thread: Register) -> Iterator[Statement]:
-    """The number of a thread in its block."""
+    """Sets ``thread`` to the number of a thread in its block."""
     yield from linear_index(names, thread, "tid", "ntid")
 
 
 def _threads(names: Names, threads: Register) -> Iterator[Statement]:
-    """The threads of a block."""
+    """Sets ``threads`` to the number of threads in a block."""
     yield from count(names, threads, "ntid")
 
 
@@ -203,7 +203,7 @@ def _clear(names: Names, memory: Memory, word: Register) -> Iterator[Statement]:
 def _flush(
     names: Names, memory: Memory, base: Register, first: int, shift: int, word: Register
 ) -> Iterator[Statement]:
-    """Adds a word to its counter."""
+    """Adds a word to its global counter."""
     address, found, some = names.register("b32"), names.register("b32"), names.register("pred")
     place, wide = names.register("b64"), names.register("b64")
     yield from _address(names, memory, word, first, address)

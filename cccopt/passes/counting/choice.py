@@ -1,19 +1,19 @@
-"""Which units and edges of a function get counters; the rest follows from these.
+"""Which units and edges of a function get counters; all other counts follow from these.
 
-*Lanes.* As many lanes leave a place as come to it, the outside of the function included. So of each cycle of the graph
-of units (undirected, each unit an edge from its begin to its end) one edge has to be counted: those outside a spanning
-tree, which holds what is run most often and what costs most to count. D. E. Knuth, F. R. Stevenson, "Optimal
-measurement points for program frequency counts", BIT 13, 1973; T. Ball, J. R. Larus, "Optimally profiling and tracing
-programs", TOPLAS 16(4), 1994.
+*Lanes.* As many lanes leave a place as come to it; the outside of the function is such a place. So one edge of each
+cycle in the graph of units (undirected, each unit an edge from its start to its end) has to be counted. These are the
+edges outside a spanning tree, which holds what is run most often and what costs most to count. D. E. Knuth, F. R.
+Stevenson, "Optimal measurement points for program frequency counts", BIT 13, 1973; T. Ball, J. R. Larus, "Optimally
+profiling and tracing programs", TOPLAS 16(4), 1994.
 
-*Warps.* Nothing of the kind holds: where lanes part, one warp leaves a branch twice, and whether they run together
-again at a join is the choice of ptxas. A unit has as many executions as its only predecessor if control goes nowhere
-else from there. All other units have a counter: arms of branches, joins, headers of loops. The back edge of a loop with
-one latch and one edge from outside needs none: lanes that parted before meet at the source of that edge, lanes that
-parted in the loop at the latch, and none at the header; what came to it, came by one edge or by the other. An edge of a
-branch that leads to a join or out of a loop follows from its source and the other edge once it is known how often lanes
-parted at the branch (`Split`): in the unit that the other edge leads to, those that are there are then not all that
-were in the source. Where this cannot be told, the edge has a counter.
+*Warps.* No such rule holds: if lanes diverge, one warp leaves a branch twice, and ptxas chooses whether the lanes
+reconverge at a join. A unit has as many executions as its only predecessor if control goes nowhere else from there. All
+other units have a counter: arms of branches, joins, headers of loops. The back edge of a loop with one latch and one
+edge from outside needs none. Lanes that diverged before the loop reconverge at the source of the outside edge, lanes
+that diverged in the loop at the latch, and none at the header. So each execution of the header came by one of the two
+edges. The count of a branch's edge to a join or out of a loop follows from the branch's source and its other edge if it
+is known how often lanes diverged at the branch (`Split`). The unit that the other edge leads to then has only some of
+the lanes of the source. If this cannot be determined, the edge has a counter.
 
 A kernel's threads and warps are known from the shape of its blocks.
 """
@@ -34,8 +34,8 @@ _CONDITIONAL = (Way.TAKEN, Way.OTHER)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where counters stand: before the end of ``edge``'s source, for lanes that go along it, or at the head of
-    ``unit``; before all else of a function where both are `OUTSIDE`.
+    """Where counters are: before the end of ``edge``'s source, for lanes that take this edge, or at the head of
+    ``unit``; at the very beginning of a function if both are `OUTSIDE`.
     """
 
     unit: int = OUTSIDE
@@ -44,7 +44,7 @@ class Place:
 
 @dataclass(slots=True)
 class Counters:
-    """The counters at one place, by number: of executions and of lanes."""
+    """The numbers of the counters at one place: of executions and of lanes."""
 
     warps: int = UNKNOWN
     lanes: int = UNKNOWN
@@ -52,9 +52,9 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A branch at the end of unit ``source``: ``counter`` is of how often some of its lanes jump and others do not,
-    counted in unit ``target``, which one of the two comes to. If that is the header of a loop, ``entry`` is the edge
-    by which lanes come to it from outside.
+    """A branch at the end of unit ``source``: ``counter`` counts how often some of its lanes jump and others do not, in
+    unit ``target``, to which one of its edges leads. If that is a loop header, ``entry`` is the edge to it from
+    outside.
     """
 
     source: int
@@ -65,12 +65,12 @@ class Split:
 
 @dataclass
 class Choice:
-    """The counters of a function, numbered from 0; of a kernel, from `OWN`. The first ``private`` are those in loops,
+    """The counters of a function, numbered from 0, or in a kernel from `OWN`. The first ``private`` are those in loops,
     which each thread has for itself: ``registers`` of them in registers, the others in its local memory, those of
     ``nests`` last.
 
     ``unit_warps`` and ``edge_warps`` are sums of counters, ``unit_lanes`` and ``edge_lanes`` a counter or `UNKNOWN`;
-    ``depths`` is in how many loops the code of each counter is, ``units`` in which unit.
+    ``depths`` says how many loops the code of each counter is in, ``units`` which unit.
     """
 
     first: int
@@ -88,11 +88,11 @@ class Choice:
 
     @property
     def end(self) -> int:
-        """The number behind the last counter's."""
+        """The number after the last counter's."""
         return self.first + len(self.depths)
 
     def new(self, depth: int, unit: int) -> int:
-        """A new counter, run in ``depth`` loops in ``unit``, or outside of all."""
+        """A new counter whose code is in ``depth`` loops, in ``unit`` or outside all units."""
         self.depths.append(depth)
         self.units.append(unit)
         return self.end - 1
@@ -103,7 +103,7 @@ class Choice:
 
 
 def choose(flow: Flow, kernel: bool, registers: int, private: bool = True) -> Choice:
-    """The counters that the function needs. If ``private``, threads have those in loops for themselves, at most
+    """The counters that the function needs. If ``private``, each thread has those in loops for itself, at most
     ``registers`` of them in registers: those of inner loops.
     """
     chooser = _Chooser(flow, kernel)
@@ -133,7 +133,7 @@ class _Chooser:
         choice.edge_warps = [self._warps_along(index) for index in range(len(flow.edges))]
 
     def _unit_warps(self, unit: int) -> Sum:
-        """Units come after their lone predecessors, except where a block comes before it in the text."""
+        """The executions of a unit: those of its only predecessor if that comes before it in the text, or a counter."""
         edges = [self.flow.edges[i] for i in self.flow.into[unit]]
         if len(edges) == 1 and edges[0].way is Way.ENTRY and self.kernel:
             return (WARPS,)
@@ -144,12 +144,12 @@ class _Chooser:
         return (counters.warps,)
 
     def _passes_all(self, edge: FlowEdge) -> bool:
-        """Whether all that come to the source of an edge go along it, and nowhere else."""
+        """Whether all lanes that come to the source of an edge take this edge."""
         return edge.way is Way.ALWAYS and len(self.flow.out[edge.source]) == 1
 
     @cached_property
     def _lone_back_edges(self) -> dict[int, int]:
-        """The edges back to a header that has one more, and that other edge."""
+        """For each back edge to a header with one other incoming edge, that other edge."""
         found: dict[int, int] = {}
         for loop in self.flow.loops:
             edges = self.flow.into[self.flow.first[loop.header]]
@@ -160,7 +160,7 @@ class _Chooser:
         return found
 
     def _warps_along(self, index: int) -> Sum:
-        """The executions of an edge, empty where they are not known, or are being found."""
+        """The executions of an edge; empty if they are not known, or are being determined."""
         if index not in self._edges:
             self._edges[index] = ()
             self._edges[index] = self._edge_warps(index)
@@ -191,7 +191,7 @@ class _Chooser:
         return ()
 
     def _by_split(self, index: int) -> Sum:
-        """The executions of an edge of a branch by how often its lanes part, empty where that cannot be told."""
+        """The executions of a branch's edge from how often its lanes diverge; empty if that is not known."""
         flow, choice = self.flow, self.choice
         source = flow.edges[index].source
         others = [i for i in flow.out[source] if i != index] if source != OUTSIDE else []
@@ -210,7 +210,7 @@ class _Chooser:
         return (*choice.unit_warps[source], *_negative(along_other), counter)
 
     def _has_lasting_mask(self, unit: int) -> bool:
-        """Whether the lanes that are counted at the head of a unit are those that are together at its end."""
+        """Whether the lanes counted at the head of a unit are the same that are together at its end."""
         counters = self.choice.places.get(Place(unit))
         return counters is not None and counters.warps != UNKNOWN and not self.flow.may_meet(unit)
 
@@ -241,12 +241,12 @@ class _Chooser:
         return counters.lanes
 
     def _new(self, place: Place) -> int:
-        """A counter at a place: lanes that leave a loop are counted in it."""
+        """A new counter at a place: lanes that leave a loop are counted in the loop."""
         unit = place.unit if place.edge == OUTSIDE else self.flow.edges[place.edge].source
         return self.choice.new(self.flow.units[unit].depth if unit != OUTSIDE else 0, unit)
 
     def _candidates(self) -> Iterator[tuple[float, bool, int]]:
-        """Units and edges with what it costs to count them, 0 where that is known."""
+        """Units and edges with the cost of counting them, 0 if their count is known."""
         flow = self.flow
         for unit in range(len(flow.units)):
             yield self._cost(Place(unit)), True, unit
@@ -266,7 +266,7 @@ class _Chooser:
         return Place() if edge.way is Way.ENTRY else Place(edge=index)
 
     def _cost(self, place: Place) -> float:
-        """About how often lanes come there, times what it takes: less where their mask is asked for anyway."""
+        """About how often lanes come to a place, times the cost of counting: less if their mask is read anyway."""
         asked = self.choice.places.get(place, Counters()).warps != UNKNOWN
         if place.edge != OUTSIDE:
             return (3 if asked else 4) * 8.0 ** self.flow.edge_depth(self.flow.edges[place.edge])
@@ -279,7 +279,7 @@ def _negative(terms: Sum) -> Sum:
 
 
 def ends(edge: FlowEdge, units: int) -> tuple[int, int]:
-    """The vertices that an edge joins: a unit's begin is twice its number, its end one more, the outside the last."""
+    """The vertices that an edge joins: a unit's start is twice its number, its end one more; the outside is last."""
     return (
         2 * units if edge.source == OUTSIDE else 2 * edge.source + 1,
         2 * units if edge.target == OUTSIDE else 2 * edge.target,
@@ -287,7 +287,7 @@ def ends(edge: FlowEdge, units: int) -> tuple[int, int]:
 
 
 class _Tree:
-    """Vertices in sets that grow together (union-find)."""
+    """Disjoint sets of vertices (union-find)."""
 
     def __init__(self, vertices: int) -> None:
         self._parent = list(range(vertices))
@@ -299,17 +299,17 @@ class _Tree:
         return vertex
 
     def join(self, a: int, b: int) -> bool:
-        """Puts the sets of two vertices together; whether they were apart."""
+        """Merges the sets of two vertices; returns whether they were separate."""
         a, b = self._root(a), self._root(b)
         self._parent[a] = b
         return a != b
 
 
 def _numbered(flow: Flow, choice: Choice, registers: int, private: bool) -> Choice:
-    """The choice with the counters in loops numbered first if ``private``: those in registers, of inner loops before
-    others, and then the others.
+    """The choice with the counters in loops numbered first if ``private``: those in registers, which are those of inner
+    loops, and then the others.
     """
-    # Both counters of a place, so that none needs the mask for the other's sake.
+    # Both counters of a place together, so that neither needs the mask only because of the other.
     listed = [c - choice.first for p in choice.places.values() for c in (p.warps, p.lanes) if c != UNKNOWN]
     listed += [split.counter - choice.first for split in choice.splits]
     order = sorted(listed, key=lambda i: -choice.depths[i])
@@ -345,8 +345,8 @@ def _numbered(flow: Flow, choice: Choice, registers: int, private: bool) -> Choi
 
 
 def in_pairs(counters: Sequence[int], pairs: Mapping[int, int], start: int) -> list[int]:
-    """``counters``, numbered from ``start`` on, in an order in which as many ``pairs`` as can be have an even number
-    and the next one: these are loaded and stored at once.
+    """``counters``, numbered from ``start``, in an order in which as many ``pairs`` as possible have an even number and
+    the next one: these are loaded and stored together.
     """
     here = frozenset(counters)
     both = [(c, pairs[c]) for c in counters if pairs.get(c) in here]

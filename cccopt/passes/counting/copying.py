@@ -12,11 +12,11 @@
                                             ...                              all that the thread has counted
         ret;                                ret;
 
-Nothing is branched around in loops, so that lanes part and meet as they did. What threads do last is code where the
-program had only an exit. Lanes that jump to a bare exit leave at once; at a block of code ptxas may
-have them wait for the others, which may wait for them at a barrier or a shuffle. So where threads may wait for each
-other a bare exit stays bare, and lanes do all that ahead of the branch that leads there. In a loop, and ahead of a
-guarded `ret` in one, they call a function that does it: its atomic operations on shared memory must not be in the loop.
+No code in loops is branched around, so lanes diverge and reconverge as they did. What threads do last is code where the
+program had only an exit. Lanes that jump to a bare exit leave at once; at a block of code, ptxas may make them wait for
+the others, which may wait for them at a barrier or a shuffle. So if threads may wait for each other, a bare exit stays
+bare, and lanes do their last work before the branch that leads there. In a loop, and before a guarded `ret` in one,
+they call a function for it: its atomic operations on shared memory must not be in the loop.
 
         @%p bra EXIT;                       @%p activemask.b32 %m; ...
                                             @!%p bra STAY;
@@ -25,7 +25,7 @@ guarded `ret` in one, they call a function that does it: its atomic operations o
                                             @%p bra EXIT;
     EXIT: ret;                          EXIT: ret;
 
-If not all warps are counted (`sampling`), the kernel's own code follows the counted one, for the others.
+If not all warps are counted (`sampling`), the kernel's own code follows the counted code, for the other warps.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ from cccopt.ptx.isa import Control, facts, register_types
 
 @dataclass(frozen=True)
 class Copying:
-    """What is known of a function that is to be copied.
+    """What is known about a function to be copied.
 
-    ``callees`` are the counted names of the functions that have some. ``leave`` is the function that threads call
-    which leave out of a loop where others stay. With ``apart`` bare exits stay bare; with ``redux`` there are
-    reductions over a warp; with ``relabel`` labels get new names. ``limit`` is how many registers there may be, 0 for
-    any number. The variables ``moved`` are the module's.
+    ``callees`` are the counted names of the functions that have one. Threads that leave the function from a loop in
+    which others stay call the function ``leave``. With ``apart``, bare exits stay bare; with ``redux``, the target has
+    reductions over a warp; with ``relabel``, labels get new names. ``limit`` is how many registers there may be, 0 for
+    any number. The variables ``moved`` belong to the module.
     """
 
     function: Function
@@ -100,9 +100,9 @@ class _Copier:
     registers: list[Register] = field(init=False)
     plain: str = field(init=False)
     entered: Register = field(init=False)
-    """A bit for each nest of loops that the thread came to."""
+    """A bit for each loop nest that the thread has entered."""
     masks: dict[int, Register] = field(init=False)
-    """The lanes that a unit began with, of those whose branches are told by them."""
+    """The lanes with which a unit began, for the units whose branches are counted by them."""
 
     def __post_init__(self) -> None:
         function, memory = self.what.function, self.what.memory
@@ -125,7 +125,7 @@ class _Copier:
 
     @property
     def samples(self) -> bool:
-        """Whether warps come here that are not in the sample."""
+        """Whether warps outside the sample come here."""
         return self.kernel and self.what.memory.every > 1
 
     def function(self) -> Function:
@@ -157,8 +157,8 @@ class _Copier:
                 yield directive
 
     def _limit(self) -> Iterator[Directive]:
-        """The limit of registers; for a kernel that has none one by which blocks of all sizes may be launched."""
-        # The linker holds what a kernel may call to the kernel's limit.
+        """The register limit; for a kernel without one, a limit that allows launches of blocks of all sizes."""
+        # The linker applies a kernel's limit to everything that it may call.
         if self.what.limit == 0:
             return
         if self.kernel and self.what.limit is not None:
@@ -204,7 +204,7 @@ class _Copier:
         return found
 
     def _entries(self) -> Iterator[tuple[FlowEdge, Iterator[Statement]]]:
-        """The edges by which lanes come to nests of loops, with what they do there first."""
+        """The edges by which lanes enter loop nests, with what they do there first."""
         memory = self.what.memory
         for bit, nest in enumerate(memory.nests):
             for edge in (self.what.flow.edges[index] for index in nest.entries):
@@ -253,8 +253,8 @@ class _Copier:
     def _count(
         self, counters: Counters, among: Guard | None, *, unit: int = OUTSIDE, in_loop: bool = False
     ) -> Iterator[Statement]:
-        """Counts those lanes here that ``among`` is true of, at the head of ``unit`` if that is one; ``in_loop``: whose
-        counters may not be their own.
+        """Counts the lanes here for which ``among`` is true, at the head of ``unit`` if there is one; with ``in_loop``,
+        the code is in a loop, and counters that are not private are global.
         """
         private, paired = self._private(counters.lanes), self._are_paired(counters)
         if paired:
@@ -280,7 +280,7 @@ class _Copier:
             yield from self.adder.add(counters.lanes, active, Guard(leader), in_loop=in_loop)
 
     def _are_paired(self, counters: Counters) -> bool:
-        """Whether the two counters of a place are side by side in the thread's local memory, as a vector has to be."""
+        """Whether the two counters of a place are side by side in the thread's local memory, aligned like a vector."""
         first = counters.warps - self.what.memory.own
         return (
             counters.lanes == counters.warps + 1
@@ -299,19 +299,19 @@ class _Copier:
         self, unit: int, mask: Register, leader: Register, in_loop: bool
     ) -> Iterator[Statement]:
         """Counts an execution of the branch that led the lanes of ``mask`` to the head of ``unit`` if others went the
-        other way, and keeps the mask if a branch at the unit's end is counted by it.
+        other way, and keeps the mask if a branch at the unit's end is counted with it.
         """
         for split in self.what.choice.splits:
             if split.target == unit != OUTSIDE:
                 parted = self.names.register("pred")
-                # The lanes here are a part of those at the branch; for lanes from outside of a loop, that mask is 0.
+                # The lanes here are a subset of those at the branch; for lanes from outside the loop, that mask is 0.
                 yield op("setp.gt.and.u32", parted, self.masks[split.source], mask, leader)
                 yield from self._add_execution(split.counter, Guard(parted), in_loop)
         if unit in self.masks:
             yield op("mov.u32", self.masks[unit], mask)
 
     def last(self, among: Guard | None, in_loop: bool) -> list[Statement]:
-        """What a thread does before it leaves the function, those threads that ``among`` is true of."""
+        """What threads for which ``among`` is true do before they leave the function."""
         memory = self.what.memory
         code: list[Statement] = [
             op("st.local.u32", memory.in_local(memory.own + index), register, guard=among)
@@ -333,7 +333,7 @@ class _Copier:
 
     @cached_property
     def bare(self) -> frozenset[int]:
-        """The units that only leave and are to stay so."""
+        """The units that are bare exits and have to stay so."""
         flow = self.what.flow
         if not self.what.apart:
             return frozenset()
@@ -346,7 +346,7 @@ class _Copier:
         return not any(flow.edges[i].way in (Way.ENTRY, Way.INDEXED) for i in flow.into[unit])
 
     def _statement(self, statement: Statement, block: int) -> list[Statement]:
-        """A statement of the body, with what goes ahead of it."""
+        """A statement of the body, with the code added before it."""
         if isinstance(statement, Marker) or (
             isinstance(statement, Variable) and statement.name in self.what.moved
         ):
@@ -362,7 +362,7 @@ class _Copier:
         return [statement]
 
     def _end(self) -> list[Statement]:
-        """What goes behind a body that control runs off."""
+        """The code after a body if control reaches its end."""
         flow = self.what.flow
         last = len(flow.cfg.blocks) - 1
         run = [s for s in self.body if isinstance(s, Instruction)]
@@ -376,19 +376,19 @@ class _Copier:
 
 
 def _active(mask: Register, among: Guard | None) -> Iterator[Statement]:
-    """The mask of the active lanes that ``among`` is true of."""
+    """The mask of the active lanes for which ``among`` is true."""
     if among is not None:
         yield initial(mask)
     yield op("activemask.b32", mask, guard=among)
 
 
 def _going(edge: FlowEdge) -> Guard | None:
-    """The condition that lanes go along an edge, None where all do."""
+    """The condition on which lanes take an edge, None if all do."""
     return negated(edge.guard) if edge.guard is not None and edge.way is Way.OTHER else edge.guard
 
 
 def _calling(call: Instruction, callees: Mapping[str, str]) -> Instruction:
-    """The call, of a counted copy if there is one."""
+    """The call, changed to call the counted copy if there is one."""
     for index, operand in enumerate(call.operands):
         if isinstance(operand, Symbol):
             if operand.name not in callees:

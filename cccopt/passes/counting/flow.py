@@ -1,7 +1,7 @@
-"""The units of a function and the edges between them: what counters have to tell apart.
+"""The units of a function and the edges between them: what counters have to distinguish.
 
 A unit is a run of statements that the same lanes of the same warps execute together: a basic block, cut after each call
-of a function that may end its thread, for fewer lanes may come back than went.
+of a function that may end its thread, as fewer lanes may return from it.
 
         setp.eq.s32 %p1, %r1, 0;      unit 0    -> 2 (taken), 1
         @%p1 bra  DONE;
@@ -27,16 +27,16 @@ from cccopt.ptx.ir import Body, Guard, Instruction, Label
 from cccopt.ptx.isa import Control, facts
 
 LEAVING = (Control.RETURN, Control.EXIT)
-"""What ends a function for a thread."""
+"""The control transfers that end a function for a thread."""
 
 
 class Way(Enum):
-    """How lanes come to go along an edge."""
+    """Which lanes take an edge."""
 
-    ALWAYS = "always"  # all that come to the end of its source
+    ALWAYS = "always"  # all lanes at the end of its source
     TAKEN = "taken"  # those whose guard holds
     OTHER = "other"  # those whose guard does not
-    INDEXED = "indexed"  # those whose index says so
+    INDEXED = "indexed"  # those whose index selects it
     LOST = "lost"  # those that a called function has ended
     ENTRY = "entry"  # those that the function is called with
 
@@ -62,7 +62,7 @@ class FlowEdge:
 
 
 class Flow:
-    """Units and edges of a body, those that control reaches. ``leaves`` tells a call that may end its thread."""
+    """The reachable units and edges of a body. ``leaves`` says whether a call may end its thread."""
 
     def __init__(self, body: Body, leaves: Callable[[Instruction], bool]) -> None:
         self.body = body
@@ -152,14 +152,14 @@ class Flow:
         return found
 
     def head(self, unit: int) -> int:
-        """The statement before which code that counts the unit stands: that after its labels."""
+        """The statement before which code that counts the unit is inserted: the first after its labels."""
         found = self.units[unit].start
         while found < self.units[unit].stop and isinstance(self.body[found], Label):
             found += 1
         return found
 
     def end(self, unit: int) -> int:
-        """The statement before which code stands that runs last in the unit: its branch, or what comes behind it."""
+        """The statement before which code that runs last in the unit is inserted: its branch, or what follows it."""
         here = self.units[unit]
         last = self.body[here.stop - 1]
         ends = isinstance(last, Instruction) and ending(self.body, self.cfg.blocks[here.block]) is last
@@ -170,14 +170,14 @@ class Flow:
         return edge.source != OUTSIDE and self.units[edge.source].block in blocks
 
     def cycle(self, unit: int) -> int:
-        """A number for the cycles that a unit is in, all that share code together; the same for what is in none."""
+        """A number for the cycles of a unit, one for all that share code; the same number for all units in none."""
         block = self.units[unit].block
         if block in self._cycle or not self.units[unit].depth:
             return self._cycle.get(block, -1)
-        return len(self.cfg.blocks) + block  # a block that leads to itself alone
+        return len(self.cfg.blocks) + block  # a block that is a loop by itself
 
     def leaves_loop(self, edge: FlowEdge) -> bool:
-        """Whether lanes that go along an edge may wait behind it for others that go round a loop once more."""
+        """Whether lanes that take an edge may wait after it for others that run another iteration of a loop."""
         if OUTSIDE in (edge.source, edge.target):
             return False
         source, target = self.units[edge.source].block, self.units[edge.target].block
@@ -186,7 +186,7 @@ class Flow:
         return any(source in loop.blocks and target not in loop.blocks for loop in self.loops)
 
     def may_meet(self, unit: int) -> bool:
-        """Whether lanes that come to a unit apart may meet in it: at a call, a collective, or a barrier."""
+        """Whether lanes that come to a unit separately may reconverge in it: at a call, a collective, or a barrier."""
         here = self.units[unit]
         run = (s for s in self.body[here.start : here.stop] if isinstance(s, Instruction))
         return any(facts(s).convergent or facts(s).control is Control.CALL for s in run)
@@ -198,14 +198,14 @@ class Flow:
         return len(run) == 1 and run[0].guard is None and facts(run[0]).control in LEAVING
 
     def edge_depth(self, edge: FlowEdge) -> int:
-        """How many loops lanes stay in that go along an edge, about."""
+        """About how many loops lanes that take an edge stay in."""
         depths = [self.units[unit].depth for unit in (edge.source, edge.target) if unit != OUTSIDE]
         return min(depths) if len(depths) == 2 else 0
 
 
 def branches(flow: Flow) -> Iterator[tuple[int, int, int]]:
-    """The units that end with a conditional branch, but for those that lead to where control goes anyway, with the
-    edges of lanes that jump and of those that do not.
+    """The units that end with a conditional branch, except branches to where control goes anyway, with the edges of
+    lanes that jump and of those that do not.
     """
     for block in sorted(flow.first):
         last = ending(flow.body, flow.cfg.blocks[block])

@@ -1,6 +1,6 @@
 """How the threads that leave a function together add up their own counters: a few at a time, each sum in one thread.
 
-The loads of these do not wait for each other, nor do the sums: a launch of few warps takes as long as the slowest does.
+The loads of these do not wait for each other, nor do the sums: a launch of few warps takes as long as its slowest warp.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from cccopt.ptx.ir import Guard, Label, Literal, Not, Operand, Pragma, Register,
 
 _LOW_HALF = Literal("0xFFFF")
 _INLINE = 4
-"""Ranges of counters that have code of their own, at most."""
+"""The most ranges of counters that have code of their own."""
 _MOST_OF_32 = Literal("0x7FFFFFF")
-"""The sum of 32 numbers of at most this size has 32 bits."""
+"""The sum of 32 numbers of at most this size fits into 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """Adds up the counters of the threads of ``mask``, which are at address ``counters`` of each, in ``memory``.
+    """Adds up the counters of the threads of ``mask``, each of which has them at address ``counters``, in ``memory``.
 
     ``base`` is the address of the copy of the global counters, ``lower`` the mask of the lanes before a thread's own.
-    ``weight`` is how many warps one of a sample stands for; ``redux``: there are reductions over a warp. ``sums``
-    becomes the address of what is added to.
+    ``weight`` is how many warps one of a sample represents; ``redux``: the target has reductions over a warp. ``sums``
+    becomes the address of the sums.
     """
 
     memory: Memory
@@ -41,10 +41,10 @@ class Folding:
     sums: Register
 
     def all(self, entered: Register) -> Iterator[Statement]:
-        """Adds up those that each thread has, and those of the nests that ``entered`` says some thread came to.
+        """Adds up the counters that each thread has, and those of the nests that some thread has entered (``entered``).
 
-        One loop for many ranges, since code that only few warps run once is not in the instruction cache. The code of
-        few ranges has constants, so that ptxas can hold few counters in registers.
+        Many ranges share one loop, since code that only few warps run once is not in the instruction cache. Few ranges
+        have code with constants, so that ptxas can hold few counters in registers.
         """
         yield from self._sums_by_lane()
         ranges = [(0, self.memory.common), *((nest.start, nest.stop) for nest in self.memory.nests)]
@@ -59,7 +59,7 @@ class Folding:
             yield from self._range_of_some(came, number(nest.start), number(nest.stop))
 
     def _in_a_loop(self, ranges: Sequence[tuple[int, int]], entered: Register) -> Iterator[Statement]:
-        """Adds up the counters in ``ranges``, the first of all threads, the others of the nests in ``entered``."""
+        """Adds up the counters in ``ranges``, the first for all threads, the others for the nests in ``entered``."""
         index, start, stop = (self._new("b32") for _ in range(3))
         more, came = self._new("pred"), self._new("pred")
         again = self.names.label("fold_range")
@@ -75,7 +75,7 @@ class Folding:
     def _range_of_some(
         self, came: Register, start: Operand, stop: Operand, first: Iterable[Statement] = ()
     ) -> Iterator[Statement]:
-        """Adds up the counters of the threads for which ``came`` holds, after the code ``first``, if there are some."""
+        """If ``came`` holds for some threads, runs the code ``first`` and adds up the counters of these threads."""
         any_, after = self._new("pred"), self.names.label("range_end")
         yield op("vote.sync.any.pred", any_, came, self.mask)
         yield op("bra", Symbol(after), guard=Guard(any_, negated=True))
@@ -96,7 +96,7 @@ class Folding:
             yield op("selp.b32", stop, end, stop, here)
 
     def _comes(self, index: Register, entered: Register, came: Register) -> Iterator[Statement]:
-        """Whether a thread has counters in range ``index``: in the first one all do."""
+        """Sets ``came`` to whether a thread has counters in range ``index``: in the first one all do."""
         bit, first = self._new("b32"), self._new("pred")
         yield op("sub.u32", bit, index, 1)
         yield op("shr.u32", bit, entered, bit)
@@ -108,8 +108,8 @@ class Folding:
         return self.names.register(kind)
 
     def _sums_by_lane(self) -> Iterator[Statement]:
-        """Sets ``sums``, computed so that ptxas takes it for another address in each lane: groups of a warp that fold
-        at the same time may meet, each at a word of its own (docs/decisions/0036-groups-that-fold-at-once.md).
+        """Sets ``sums``, computed so that ptxas assumes another address in each lane. Groups of a warp that fold at the
+        same time may reconverge, each at a word of its own (docs/decisions/0036-groups-that-fold-at-once.md).
         """
         bit, nothing = self._new("b32"), self._new("b32")
         yield op("add.u32", bit, self.lower, 1)
@@ -123,7 +123,7 @@ class Folding:
         yield op("add.u64", self.sums, self.sums, self.base)
 
     def _range(self, start: Operand, stop: Operand, counted: Register | None) -> Iterator[Statement]:
-        """Adds up counters ``start`` to ``stop``. Threads where ``counted`` does not hold have none of these."""
+        """Adds up counters ``start`` to ``stop``. Threads for which ``counted`` does not hold have none of these."""
         first, step, end = (self._new("b32") for _ in range(3))
         yield op("mov.u32", first, start)
         yield op("mov.u32", step, self.memory.folded)
@@ -133,12 +133,12 @@ class Folding:
         yield from each_word(self.names, first, step, stop, "fold", partial(self._fold, end))
 
     def _fold(self, end: Register, first: Register) -> Iterator[Statement]:
-        """Adds up counters before ``end``, from ``first`` on, if just the threads of the mask run together, there are
-        as many of them as counters, and no sum may overflow: each of the first threads then adds one sum. Otherwise,
-        and without reductions, each thread adds for itself.
+        """Adds up the counters from ``first`` to before ``end``. If exactly the threads of the mask run together, at
+        least as many as counters, and no sum may overflow, each of the first threads adds one sum. Otherwise, and
+        without reductions, each thread adds for itself.
 
-        The last ones of the array are loaded with some that are added already, and count as 0 here: a larger array
-        would take more of the stack.
+        The last counters of the array are loaded together with some that are added already, which count as 0: a larger
+        array would take more of the stack.
         """
         found = [self._new("b32") for _ in range(min(self.memory.folded, self.memory.private))]
         start = self._new("b32")
@@ -154,18 +154,18 @@ class Folding:
         yield Label(done)
 
     def _together(self, found: Sequence[Register], start: Register, done: str) -> Iterator[Statement]:
-        """Adds the sums of ``found`` if it may, and goes to ``done`` then, or if there is nothing to add."""
+        """Adds the sums of ``found`` if possible; then, or if there is nothing to add, jumps to ``done``."""
         any_, active, threads, rank = (self._new("b32") for _ in range(4))
         some, much, together = (self._new("pred") for _ in range(3))
         yield op("mov.b32", any_, found[0])
         for word in found[1:]:
             yield op("or.b32", any_, any_, word)
-        # Computed anew each time: there are few registers where all blocks are to run.
+        # Computed anew each time: registers are few if all blocks are to run.
         yield op("popc.b32", threads, self.mask)
         yield op("setp.lt.u32", much, threads, len(found))
         yield op("setp.gt.or.u32", much, any_, _MOST_OF_32, much)
         yield op("setp.ne.u32", some, any_, 0)
-        # Groups of lanes may meet in a vote, so that the lanes are asked for only after a branch behind it.
+        # Groups of lanes may reconverge in a vote, so the active lanes are read only after a branch that follows it.
         for said in (much, some):
             yield op("vote.sync.any.pred", said, said, self.mask)
         yield op("bra", Symbol(done), guard=Guard(some, negated=True))
@@ -190,10 +190,10 @@ class Folding:
     def _counts(
         self, found: Sequence[Register], start: Register, first: Register, end: Register
     ) -> Iterator[Statement]:
-        """Sets ``found`` to the counters from ``start`` on, those before ``first`` and from ``end`` on to 0."""
+        """Sets ``found`` to the counters from ``start`` onwards, or to 0 if before ``first`` or not before ``end``."""
         address, index = self._new("b64"), self._new("b32")
         yield op("mad.wide.u32", address, start, 4, self.counters)
-        # All lanes load: around a load of some ptxas would have lanes branch and meet again.
+        # All lanes load: if only some did, ptxas would make lanes branch around the load and reconverge.
         for offset, word in enumerate(found):
             yield op("ld.local.u32", word, at(address, 4 * offset))
         for offset, word in enumerate(found):
@@ -204,7 +204,7 @@ class Folding:
             yield op("selp.b32", word, word, 0, new)
 
     def _add(self, amount: Register, start: Register, index: int, who: Guard) -> Iterator[Statement]:
-        """The threads that ``who`` holds for add ``amount`` to the sums of their counter ``start + index``."""
+        """The threads for which ``who`` holds add ``amount`` to the sums of their counter ``start + index``."""
         if self.memory.name is None:
             yield from self._add_to_all(amount, start, index, who)
         else:
@@ -221,7 +221,7 @@ class Folding:
             yield op("red.shared.add.u32", at(place, 4 * (word + index)), half, guard=adds)
 
     def _add_to_all(self, amount: Register, start: Register, index: int, who: Guard) -> Iterator[Statement]:
-        """Adds a count to its sum in global memory, as often as the warp stands for others."""
+        """Adds a count to its sum in global memory, times the number of warps that this one represents."""
         place, wide = self._new("b64"), self._new("b64")
         yield op("mad.wide.u32", place, start, 8, self.sums)
         if self.weight is None:

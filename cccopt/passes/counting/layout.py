@@ -1,14 +1,14 @@
 """What the counters of an instrumented module count: a text that travels with the code.
 
-The counts are ``copies`` rows of ``counters`` 64-bit numbers, which are added up; a function has those from ``first``
-on. If one warp in ``every`` is sampled (`sampling`), each row is of a random group of them, and what a warp counts is
-added as often as there are warps that it stands for.
+The counts are ``copies`` rows of ``counters`` 64-bit numbers, which are added up; those of a function begin at
+``first``. If one warp in ``every`` is sampled (`sampling`), each row is for a random group of them, and a warp's counts
+are multiplied by the number of warps that it represents.
 
 A function's body is cut into *units*, runs of statements that the same warps and lanes execute: its basic blocks, cut
-after calls that may end the thread. Lanes are counted on some units and edges only; the others follow, because as many
-lanes leave each place as come to it (`cccopt.profiling.counts`). Warps are sums and differences of counters.
+after calls that may end the thread. Lanes are counted only on some units and edges; the others follow, because as many
+lanes leave each place as come to it (`cccopt.profiling.counts`). Counts of warps are sums and differences of counters.
 
-The text is JSON, compressed by zlib. Positions in the lists are part of the format: `FORMAT` tells a change.
+The text is JSON, compressed by zlib. Positions in the lists are part of the format: `FORMAT` changes with them.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from typing import Any
 FORMAT = 5
 
 OUTSIDE = -1
-"""In place of a unit: where the function is entered from and left to."""
+"""Instead of a unit: where the function is entered from and left to."""
 
 UNKNOWN = -1
-"""In place of a counter: there is none."""
+"""Instead of a counter: there is none."""
 
 BEGUN, ENDED, THREADS, WARPS, OWN = range(5)
-"""The first counters of a kernel: blocks that began, blocks that ended, their threads and warps. Its units' follow.
-In a sample the first two are of warps: how many were counted, and the squares of how many each stands for."""
+"""The first counters of a kernel: blocks that began, blocks that ended, their threads and warps. Those of its units
+follow. In a sample the first two are about warps: how many were counted, and the squares of how many each represents.
+"""
 
 Sum = tuple[int, ...]
-"""Counters that are added; ``-1 - c`` for counter ``c`` that is subtracted. Relative to the function's first."""
+"""Counters that are added; ``-1 - c`` if counter ``c`` is subtracted. Numbers are relative to the function's first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Control goes from one unit to another. ``warps`` is empty where they are not known; lanes of a ``loose`` edge
+    """Control goes from one unit to another. ``warps`` is empty if they are not known. The lanes of a ``loose`` edge
     are not known, and nothing follows from it.
     """
 
@@ -71,8 +72,8 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A conditional branch that ends ``unit``: the edges that lanes take which jump, and which do not. From counter
-    ``histogram`` on are 32, if there are: executions in which 1, 2, ... lanes jumped.
+    """A conditional branch that ends ``unit``: the edges of lanes that jump and of lanes that do not. If there is a
+    histogram, it is in the 32 counters from ``histogram`` on: executions in which 1, 2, ... lanes jumped.
     """
 
     spot: Spot
@@ -84,8 +85,8 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """An access to global memory, ``instructions`` is 1: counters of its executions by groups of lanes, and of the
-    32-byte sectors that they touched.
+    """An access to global memory (``instructions`` is 1), with the counters of its executions by groups of lanes and of
+    the 32-byte sectors that they touched.
     """
 
     spot: Spot
@@ -95,7 +96,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class LoopUnits:
-    """A loop: the unit that an iteration begins with, the edges to it from outside and from inside."""
+    """A loop: the unit with which an iteration begins, and the edges to it from outside and from inside."""
 
     spot: Spot
     header: int
@@ -105,8 +106,8 @@ class LoopUnits:
 
 @dataclass(frozen=True, slots=True)
 class FunctionLayout:
-    """A function. ``why`` says why it has no counters, if it has none. ``shared``: its counters are in shared memory
-    while a block runs.
+    """A function. ``why`` says why it has no counters, if it has none. With ``shared``, its counters are in shared
+    memory while a block runs.
     """
 
     name: str
@@ -129,10 +130,10 @@ class FunctionLayout:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The counters of a module. ``marked`` is its PTX if that has markers of annotations, and else empty; one warp in
-    ``every`` is counted, at least; ``crowded`` is a function with so many counters that not all warps are counted, or
-    empty. In a ``watched`` module branches have histograms, and accesses counters. ``recursive`` are counted functions
-    that may call themselves, whose copies take more stack.
+    """The counters of a module. ``marked`` is its PTX if that has markers of annotations, otherwise empty. At least one
+    warp in ``every`` is counted; ``crowded`` is a function with too many counters to count all warps, or empty. In a
+    ``watched`` module, branches have histograms and accesses have counters. ``recursive`` are counted functions that
+    may call themselves, whose copies take more stack.
     """
 
     copies: int = 1
@@ -172,7 +173,7 @@ def as_bytes(layout: Layout) -> bytes:
 
 
 def of_bytes(text: bytes) -> Layout:
-    """The layout that ``text`` tells, zeros behind it ignored. Raises ValueError for something else."""
+    """The layout that ``text`` encodes; trailing zeros are ignored. Raises ValueError for anything else."""
     try:
         data = json.loads(zlib.decompressobj().decompress(text))
         if data["format"] != FORMAT:

@@ -1,18 +1,18 @@
 """The memory of counters, and the code that adds to it.
 
-A function's counters are 64-bit numbers in global memory, in several copies, one for about each processor: all blocks
-add to them. Where there is room, a block of a kernel collects its counts in 32-bit words of shared memory first.
+A function's counters are 64-bit numbers in global memory, in several copies, about one for each multiprocessor: all
+blocks add to them. If there is room, a block of a kernel first collects its counts in 32-bit words of shared memory.
 
-Counters in loops belong to the thread, a few in registers and the others in its local memory: a loop that had an atomic
-operation on shared memory would not run as the plain one does. Into such a loop ptxas puts a ``YIELD``, by which lanes
-that wait for others behind it go on without them (docs/decisions/0026-no-atomics-in-loops.md). When the thread leaves
-the function, it adds what it has to the counters of the block. A counter of a thread has two words in shared memory,
-the sums of the low and of the high 16 bits of all threads, so that neither overflows.
+Counters in loops belong to the thread, a few in registers and the others in its local memory: with an atomic operation
+on shared memory, a loop would not run like the plain one. ptxas puts a ``YIELD`` into such a loop, which lets lanes
+that wait for others after it go on without them (docs/decisions/0026-no-atomics-in-loops.md). When the thread leaves
+the function, it adds its counts to the counters of the block. A counter of a thread has two words in shared memory, the
+sums of the low and of the high 16 bits of all threads, so that neither overflows.
 
     [threads that left][a word for each counter][a second word for each counter of a thread]
 
 A thread comes to code outside loops once: no word overflows. A lane would need 2^32 iterations to overflow its own
-counter, at four cycles for an addition that waits for the one before it about ten seconds in one loop.
+counter: about ten seconds in one loop, at four cycles for each dependent addition.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _VECTOR = 4  # words that are stored at once
 class Memory:
     """Where the counters of one function are.
 
-    ``name`` is the shared array, None where they are in global memory alone; ``kernel`` tells whose they are.
-    ``first`` is the function's first counter, ``counters`` how many it has. Of these a thread has ``private`` for
-    itself, the first that the code adds to, ``registers`` of them in registers, all in the array ``local`` when it
-    leaves; those of ``nests``, the last, only if it came there. ``folded`` of them are added up at once.
-    With ``by_all`` all lanes add to global counters, zero if they have nothing to add: no code is branched around.
+    ``name`` is the shared array, None if they are only in global memory; ``kernel`` says whether it is a kernel.
+    ``first`` is its first counter, ``counters`` how many it has. The first ``private`` of those that the code adds to
+    are each thread's own: ``registers`` of them are in registers, and all are in the array ``local`` when it leaves.
+    Those of ``nests``, the last, are only there if it has entered them. ``folded`` of them are added up at once. With
+    ``by_all``, all lanes add to global counters, zero if they have nothing to add: no code is branched around.
     ``counts`` is the array of all counters, ``row`` how many a copy of it has. One warp in ``every`` is counted.
     """
 
@@ -74,27 +74,27 @@ class Memory:
 
     @property
     def common(self) -> int:
-        """How many counters of its own each thread adds up wherever it came."""
+        """How many of its own counters each thread adds up, whichever nests it has entered."""
         return self.nests[0].start if self.nests else self.private
 
     @property
     def own(self) -> int:
-        """Counters ahead of those that the code adds to."""
+        """The number of counters before those that the code adds to."""
         return OWN if self.kernel else 0
 
     @property
     def words(self) -> int:
-        """The words of the shared array."""
+        """The number of words in the shared array."""
         return int(self.kernel) + self.counters - self.own + self.private
 
     @property
     def plain(self) -> int:
-        """The word of the first counter."""
+        """The number of the first counter's word."""
         return int(self.kernel)
 
     @property
     def high(self) -> int:
-        """The first word of high halves."""
+        """The number of the first word of high halves."""
         return self.plain + self.counters - self.own
 
     def variable(self) -> Variable:
@@ -107,7 +107,7 @@ class Memory:
         return Variable("local", ".b32", self.local, (self.private,), 4 * _VECTOR)
 
     def cleared(self, start: int, stop: int, zero: Register, among: Guard | None) -> Iterator[Statement]:
-        """The lanes that ``among`` holds for clear numbers ``start`` to ``stop`` of the thread's own counters."""
+        """The lanes for which ``among`` holds clear numbers ``start`` to ``stop`` of the thread's own counters."""
         yield initial(zero)
         while start < stop:
             place = _element(self.local, start)
@@ -119,7 +119,7 @@ class Memory:
                 start += 1
 
     def come(self, bit: int, entered: Register, zero: Register, among: Guard | None) -> Iterator[Statement]:
-        """The lanes that ``among`` holds for come to a nest, whose ``bit`` of ``entered`` says so."""
+        """Lanes for which ``among`` holds enter a nest: clears its counters and sets its ``bit`` in ``entered``."""
         yield from self.cleared(self.nests[bit].start, self.nests[bit].stop, zero, among)
         yield op("or.b32", entered, entered, Literal(str(1 << bit)), guard=among)
 
@@ -144,7 +144,7 @@ def _element(array: str, number: int) -> Address:
 @dataclass
 class Adder:
     """Writes the code that adds to counters. ``base`` is the address of this thread's copy of the global counters;
-    ``lower`` holds the mask of the lanes before its own, ``weight`` how many warps a sampled one stands for.
+    ``lower`` holds the mask of the lanes before its own, ``weight`` how many warps a sampled one represents.
     """
 
     memory: Memory
@@ -159,7 +159,7 @@ class Adder:
         yield from copy_address(self.memory, self.names, self.base, self.weight, left_out)
 
     def leader(self, mask: Register, leader: Register, among: Guard | None = None) -> Iterator[Statement]:
-        """Whether a lane is the first of ``mask``; and of those for which ``among`` holds, which ``mask`` is of."""
+        """Sets ``leader`` to whether a lane is the first of ``mask``, and one of those for which ``among`` holds."""
         before = self.names.register("b32")
         yield op("and.b32", before, mask, self.lower)
         if among is None:
@@ -170,7 +170,7 @@ class Adder:
     def add(
         self, counter: int, amount: Operand, leader: Guard, *, in_loop: bool = False
     ) -> Iterator[Statement]:
-        """The lane that ``leader`` is true of adds ``amount`` for the block, or for all where that is in a loop."""
+        """The lane for which ``leader`` is true adds ``amount`` to the block's counter, in a loop to the global one."""
         if self.memory.name is not None and not in_loop:
             word = self.memory.word(self.memory.plain + counter - self.memory.own)
             yield op("red.shared.add.u32", word, amount, guard=leader)
@@ -184,7 +184,7 @@ class Adder:
     def add_to_one_of(
         self, first: int, index: Register, amount: Operand, leader: Guard
     ) -> Iterator[Statement]:
-        """The lane that ``leader`` is true of adds ``amount`` to counter ``first + index`` in global memory."""
+        """The lane for which ``leader`` is true adds ``amount`` to counter ``first + index`` in global memory."""
         assert self.base is not None
         place = self.names.register("b64")
         yield op("mul.wide.u32", place, index, 8)
@@ -207,18 +207,18 @@ class Adder:
             yield op("red.global.add.u64", place, wide, guard=leader)
 
     def add_one(self, counter: int, register: Register | None, who: Guard | None) -> Iterator[Statement]:
-        """Each lane that ``who`` is true of adds 1 to its own counter, in a ``register`` if it has one."""
+        """Each lane for which ``who`` is true adds 1 to its own counter, in a ``register`` if it has one."""
         if register is not None:
             yield op("add.u32", register, register, 1, guard=who)
             return
-        # All lanes load and store: around a load of some ptxas would have lanes branch and meet again.
+        # All lanes load and store: if only some did, ptxas would make lanes branch around the load and reconverge.
         found, word = self.names.register("b32"), self.memory.in_local(counter)
         yield op("ld.local.u32", found, word)
         yield op("add.u32", found, found, 1, guard=who)
         yield op("st.local.u32", word, found)
 
     def loaded_pair(self, counter: int) -> tuple[Vector, Statement]:
-        """Registers for two counters of the thread in its local memory, ``counter`` and the next, and the load."""
+        """Registers for two counters in the thread's local memory, ``counter`` and the next, and the load."""
         pair = Vector((self.names.register("b32"), self.names.register("b32")))
         return pair, op("ld.local.v2.u32", pair, self.memory.in_local(counter))
 
@@ -226,12 +226,12 @@ class Adder:
 def lanes_from(
     names: Names, mask: Register, lower: Register, lanes: Register, less: Register | None = None
 ) -> Iterator[Statement]:
-    """Sets ``lanes`` to how many lanes of ``mask`` are not before this one, ``less`` another number: in the first lane
-    these are all.
+    """Sets ``lanes`` to how many lanes of ``mask`` are not before this one, minus ``less``: in the first lane these are
+    all.
 
-    ptxas takes what it computes of ``activemask`` for the same in all lanes that run together, and of an atomic
-    operation on that number makes one on a multiple of it. Groups that asked for their masks apart may have met by
-    then, and their numbers differ (docs/decisions/0035-amounts-of-leaders.md).
+    ptxas assumes that a value computed from ``activemask`` is the same in all lanes that run together, and turns an
+    atomic operation on that number into one on a multiple of it. Groups that read their masks separately may have
+    reconverged by then, and their numbers differ (docs/decisions/0035-amounts-of-leaders.md).
     """
     upper = names.register("b32")
     yield op("not.b32", upper, lower)
@@ -242,7 +242,7 @@ def lanes_from(
 
 
 def initial(register: Register) -> Statement:
-    """A value for a register that only some write: without it, it would be live in the whole function."""
+    """A value for a register that only some lanes write, which else would be live in the whole function."""
     return op("mov.u32", register, 0)
 
 
@@ -253,8 +253,8 @@ def copy_address(
     weight: Register | None = None,
     left_out: Symbol | None = None,
 ) -> Iterator[Statement]:
-    """Sets ``base`` to this processor's copy of the counters; in a sample to that of the warp's group, and ``weight``
-    to how many warps it stands for. Warps that are not in the sample go to ``left_out``.
+    """Sets ``base`` to this multiprocessor's copy of the counters; in a sample to that of the warp's group, and
+    ``weight`` to how many warps it represents. Warps that are not in the sample go to ``left_out``.
     """
     number, offset = names.register("b32"), names.register("b64")
     if memory.every > 1:
@@ -278,7 +278,7 @@ def each_word(
     what: str,
     body: Callable[[Register], Iterator[Statement]],
 ) -> Iterator[Statement]:
-    """``body`` for each number below ``count``, shared among threads: from ``first`` on, every ``step``."""
+    """Runs ``body`` for each number below ``count``, shared among threads: from ``first``, in steps of ``step``."""
     if count == number(0):
         return
     word, done = names.register("b32"), names.register("pred")

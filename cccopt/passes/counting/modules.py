@@ -14,9 +14,9 @@ from cccopt.ptx.isa import Control, callee_of, facts
 from cccopt.ptx.language import Language
 
 STATIC_LIMIT = 48 * 1024
-"""Bytes of static shared memory that ptxas gives a kernel."""
+"""Bytes of static shared memory that ptxas allows in a kernel."""
 
-_SLACK = 1024  # for alignment, and what the system keeps
+_SLACK = 1024  # for alignment, and what the system reserves
 
 _CLUSTERS = (".reqnctapercluster", ".explicitcluster")
 _SIZES = ("%total_smem_size", "%aggr_smem_size")
@@ -24,7 +24,7 @@ _SIZES = ("%total_smem_size", "%aggr_smem_size")
 
 @dataclass(frozen=True)
 class Counted:
-    """The functions of a module. ``refused`` says of a kernel why it has no counted copy."""
+    """The functions of a module. ``refused`` says why a kernel has no counted copy."""
 
     module: Module
 
@@ -40,7 +40,7 @@ class Counted:
 
     @cached_property
     def language(self) -> Language:
-        """What the module is written in."""
+        """The PTX version and target of the module."""
         return Language.of(self.module)
 
     @cached_property
@@ -70,7 +70,7 @@ class Counted:
     def around_recursion(self) -> frozenset[str]:
         """The device functions that may call themselves, those that call such functions, and those called by them.
 
-        What is called through a pointer, or is in another module, may call itself.
+        Functions called through a pointer or defined in another module may call themselves.
         """
         recursive = [name for name in self.bodies if self.recurs(name)]
         called = {name for one in recursive for name in self.reached(one)}
@@ -83,7 +83,7 @@ class Counted:
 
     @cached_property
     def may_exit(self) -> frozenset[str]:
-        """The device functions that may end the thread, themselves or by what they call."""
+        """The device functions that may end the thread, by themselves or through what they call."""
         found = {n for n, f in self.bodies.items() if f.kind == "func" and _has(f, Control.EXIT)}
         while True:
             more = {n for n, called in self._callees.items() if found.intersection(called)} - found
@@ -114,7 +114,7 @@ class Counted:
         if any(isinstance(s, Instruction) and facts(s).grouped for s in statements):
             return "it has instructions of warpgroups (`wgmma`, `setmaxnreg`) or of tensor memory (`tcgen05`)"
         if self.has_barriers(kernel) and _leaves_by_table(self.bodies[kernel].body or ()):
-            # What they do last would be code behind the jump, where ptxas may have them wait.
+            # What they do last would be code after the jump, where ptxas may make them wait.
             return "threads leave it through a jump table while others may wait for each other"
         return ""
 
@@ -126,10 +126,11 @@ class Counted:
 
     @cached_property
     def moved(self) -> tuple[Variable, ...]:
-        """The shared variables that device functions declare, to be the module's instead: the copy of a function and
-        the plain one, which may be called through a pointer, share them.
+        """The shared variables of device functions that become the module's: the copy of a function and the plain one,
+        which may be called through a pointer, share them.
 
-        Not those of a name that there is twice, which nvcc's are not, for they tell the function.
+        Variables whose name occurs twice are left out. In nvcc's output none does, because names contain the
+        function's.
         """
         names = Counter(item.name for item in self.module.items if isinstance(item, Function | Variable))
         names.update(v.name for f in self.bodies.values() for v in own_shared(f))
@@ -142,7 +143,7 @@ class Counted:
         )
 
     def runs_unknown(self, kernel: str) -> bool:
-        """Whether a kernel or what it calls calls through a pointer, or what is defined in another module."""
+        """Whether a kernel, or a function that it calls, calls through a pointer or into another module."""
         return self._runs_unknown(self.reached(kernel))
 
     def _runs_unknown(self, names: Iterable[str]) -> bool:
@@ -156,9 +157,7 @@ class Counted:
         return any(callee_of(call) not in known for call in calls)
 
     def has_barriers(self, kernel: str) -> bool:
-        """Whether threads may wait for each other in a kernel or what it calls, in a block or a warp, as far as can be
-        told.
-        """
+        """Whether threads of a block or warp may wait for each other in a kernel or what it calls, as far as known."""
         return self._runs_unknown(self.reached(kernel)) or any(
             isinstance(s, Instruction) and (facts(s).barrier or facts(s).collective)
             for name in self.reached(kernel)
@@ -168,9 +167,9 @@ class Counted:
     def has_room(self, kernel: str, ours: int, dynamic: bool) -> bool:
         """Whether ``ours`` bytes of a kernel's counters may be in shared memory.
 
-        Not where a function that it calls may end the thread, which would have to add what the thread has counted to
-        them; where the program asks how much shared memory there is; where code that we do not see may have some; where
-        ours may not fit beside the program's own; and, unless ``dynamic``, where the launch decides how much that is.
+        They may not if a function that it calls may end the thread, which would have to add the thread's counts to
+        them. Nor may they if the program reads the size of shared memory, if unknown code may use some, or if ours may
+        not fit beside the program's own. Unless ``dynamic``, the launch must not decide how much that is.
         """
         reached = self.reached(kernel)
         if not self.may_exit.isdisjoint(reached) or self._asks_for_size(reached):

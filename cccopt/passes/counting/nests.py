@@ -1,14 +1,14 @@
-"""The counters that a thread clears when it comes to their loops, and adds up if it came there.
+"""The counters that a thread clears when it enters their loops, and adds up only if it has done so.
 
-A function may have hundreds of counters in loops of which a thread comes to few. Loops that no other loop holds are
-entered once at most in a call: there is no way back to them. So those beyond registers are in ranges, one for each such
-loop; a bit of a register says whether the thread has come to it.
+A function may have hundreds of counters in loops, few of which a thread enters. Outermost loops are entered at most
+once in a call: there is no way back to them. So counters that are not in registers are in ranges, one for each such
+loop; a bit of a register says whether the thread has entered it.
 
         @%p st.local.u32 [own+..], 0;       for each counter of the loop
         @%p or.b32 %entered, %entered, 4;
         @%p bra LOOP;
 
-Loops that may be entered from another loop, or through a table of targets, are cleared by all threads first: code for
+All threads first clear the counters of loops that may be entered from another loop or through a jump table: code for
 them would be in the other loop, or has no condition.
 """
 
@@ -22,12 +22,12 @@ from cccopt.passes.counting.flow import Flow, Way
 from cccopt.passes.counting.layout import OUTSIDE
 
 _MOST = 32
-"""Loops with ranges of their own, at most: the bits of a register."""
+"""The most loops with ranges of their own: the bits of a register."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """A loop that no other holds: its counters in local memory are numbers ``start`` to ``stop`` of the thread's own.
+    """An outermost loop: its counters in local memory are numbers ``start`` to ``stop`` of the thread's own.
     ``entries`` are the edges that lead to it.
     """
 
@@ -37,8 +37,8 @@ class Nest:
 
 
 def sorted_by_nest(flow: Flow, units: Sequence[int], first: int) -> tuple[list[int], tuple[Nest, ...]]:
-    """An order of the counters that are counted in ``units``: those that all threads clear, then loop by loop; and the
-    loops, their counters numbered from ``first`` on in this order.
+    """An order of the counters in ``units``: those that all threads clear, then loop by loop; and the loops, whose
+    counters are numbered from ``first`` in this order.
     """
     by_cycle: dict[int, list[int]] = defaultdict(list)
     for index, unit in enumerate(units):
@@ -55,7 +55,7 @@ def sorted_by_nest(flow: Flow, units: Sequence[int], first: int) -> tuple[list[i
 
 
 def _entries(flow: Flow, cycle: int) -> tuple[int, ...]:
-    """The edges that lead to a cycle from outside; none if one of them cannot be told, or is in another cycle."""
+    """The edges that lead to a cycle from outside; none if one is of a jump table or comes from another cycle."""
     found = [
         index
         for index, edge in enumerate(flow.edges)

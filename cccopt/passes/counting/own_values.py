@@ -1,7 +1,7 @@
 """Kernels' loops that call recursive functions, with each lane's values in its own registers.
 
-ptxas keeps what is the same for all lanes in uniform registers, one for a warp. That is right as long as a warp comes
-back from a call together. From a function that calls itself it may come back in groups, each of which then advances the
+ptxas keeps values that are the same in all lanes in uniform registers, one per warp. That is right as long as a warp
+returns from a call together. From a function that calls itself it may return in groups, each of which then advances the
 loop counter of all (docs/decisions/0042-loops-around-recursion-keep-their-values-in-lanes.md).
 
         mov.u32 %a, %lanemask_lt;           no lane is less than itself: zero, which ptxas does not know
@@ -13,7 +13,7 @@ loop counter of all (docs/decisions/0042-loops-around-recursion-keep-their-value
                                             xor.b32 %i, %i, %zero;
         @%p bra L;                          @%p bra L;
 
-Safety: EXACT. Values stay what they are.
+Safety: EXACT. Values do not change.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from cccopt.ptx.isa import Control, facts, register_types, width
 
 
 def with_own_values(kernel: Function) -> Function:
-    """The kernel with what its loops that call a function carry from iteration to iteration in registers of lanes."""
+    """The kernel with the loop-carried values of its loops that call functions in registers of each lane."""
     body = kernel.body or ()
     carried = _carried(kernel)
     if not carried:
@@ -52,7 +52,7 @@ def with_own_values(kernel: Function) -> Function:
 
 
 def _carried(kernel: Function) -> Mapping[int, frozenset[str]]:
-    """By statement of a loop that calls functions, the registers that it writes and a later iteration may read."""
+    """For each statement of a loop that calls functions, the registers it writes that a later iteration may read."""
     body = kernel.body or ()
     flow = cfg.build(body)
     graph = nx.DiGraph(flow.edges())
@@ -71,7 +71,7 @@ def _carried(kernel: Function) -> Mapping[int, frozenset[str]]:
 
 
 class _Zero:
-    """Zero by lane, in registers of the types that it is added to."""
+    """A zero in each lane, in registers of the types that it is added to."""
 
     def __init__(self, names: Names) -> None:
         self._names = names

@@ -1,13 +1,13 @@
-"""Which warps of a launch are counted where not all are, and for how many others each of them stands.
+"""Which warps of a launch are counted if not all are, and how many warps each of them represents.
 
-Of each run of 2^s warps, in the order of their numbers in the grid, one is counted, drawn by a hash of the run's number
-and of the launch's (``%gridid``). 2^s is at most ``every``, and less for small launches, of which at least 128
-warps are counted. What is computed here is the same in all lanes of a warp, and wherever in the program it is
+One warp is counted in each run of 2^s warps, in the order of their numbers in the grid, drawn by a hash of the run's
+number and the launch's (``%gridid``). 2^s is at most ``every``, and less for small launches, of which at least 128
+warps are counted. All values computed here are the same in all lanes of a warp, and wherever in the program they are
 computed.
 
-The hash also draws the group, a copy of the counters, that the warp belongs to. How the groups' sums differ tells how
-exact the sum of all of them is: K. M. Wolter, "Introduction to Variance Estimation", 2nd ed., 2007, ch. 2 (random
-groups).
+The hash also draws the group, a copy of the counters, to which the warp belongs. The differences of the groups' sums
+show how exact the sum of all of them is: K. M. Wolter, "Introduction to Variance Estimation", 2nd ed., 2007, ch. 2
+(random groups).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _WARP_SHIFT = 5
 _RUN, _LAUNCH = 0x9E3779B1, 0x85EBCA6B
 _MIX = ((16, 0x7FEB352D), (15, 0x846CA68B))
 _LAST_SHIFT = 16
-_GROUP_SHIFT = 20  # ahead of the bits that draw the warp
+_GROUP_SHIFT = 20  # above the bits that draw the warp
 
 
 def sampled(
     names: Names, every: int, group: Register, weight: Register | None, left_out: Symbol | None
 ) -> Iterator[Statement]:
-    """Sets ``group`` to a random number, and ``weight`` to how many warps this one stands for; warps that are not in
-    the sample go to ``left_out``. ``every`` is a power of two.
+    """Sets ``group`` to a random number, and ``weight`` to how many warps this one represents. Warps that are not in
+    the sample jump to ``left_out``. ``every`` is a power of two.
     """
     thread, threads, block, blocks, all_, zeros, log, ones, run, drawn = (
         names.register("b32") for _ in range(10)
@@ -42,14 +42,14 @@ def sampled(
     yield from count(names, threads, "ntid")
     yield from linear_index(names, block, "ctaid", "nctaid")
     yield from count(names, blocks, "nctaid")
-    # Warps of a block, of the grid; the number of this one.
+    # The numbers of warps in a block and in the grid; the number of this one.
     yield op("add.u32", threads, threads, 31)
     yield op("shr.u32", threads, threads, _WARP_SHIFT)
     yield op("mul.hi.u32", zeros, blocks, threads)
     yield op("min.u32", zeros, zeros, 1)
     yield op("neg.s32", zeros, zeros)
     yield op("mul.lo.u32", all_, blocks, threads)
-    yield op("or.b32", all_, all_, zeros)  # all ones where there are more than 32 bits hold
+    yield op("or.b32", all_, all_, zeros)  # all ones if there are more than 32 bits hold
     yield op("shr.u32", thread, thread, _WARP_SHIFT)
     yield op("mad.lo.u32", thread, block, threads, thread)
     yield op("clz.b32", zeros, all_)
@@ -88,7 +88,7 @@ def _folded(names: Names, value: Register, shift: int) -> Iterator[Statement]:
 
 
 def linear_index(names: Names, number: Register, index: str, sizes: str) -> Iterator[Statement]:
-    """Sets ``number`` to that of a thread in its block, or of a block in the grid, x running fastest."""
+    """Sets ``number`` to that of a thread in its block, or of a block in the grid, with x running fastest."""
     x, y, along, deep = (names.register("b32") for _ in range(4))
     yield op("mov.u32", x, SpecialRegister(f"%{index}.x"))
     yield op("mov.u32", y, SpecialRegister(f"%{index}.y"))
@@ -100,7 +100,7 @@ def linear_index(names: Names, number: Register, index: str, sizes: str) -> Iter
 
 
 def count(names: Names, number: Register, sizes: str) -> Iterator[Statement]:
-    """Sets ``number`` to that of all threads of a block, or of all blocks."""
+    """Sets ``number`` to how many threads a block has, or how many blocks the grid has."""
     y, z = names.register("b32"), names.register("b32")
     yield op("mov.u32", number, SpecialRegister(f"%{sizes}.x"))
     yield op("mov.u32", y, SpecialRegister(f"%{sizes}.y"))

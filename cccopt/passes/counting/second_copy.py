@@ -1,4 +1,4 @@
-"""A body a second time in its function or module: with labels of its own, and without what both copies share."""
+"""A second copy of a body in its function or module: with labels of its own, and without what both copies share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cccopt.ptx.isa import Control, facts
 
 
 def once_more(body: Body, moved: frozenset[str]) -> tuple[Statement, ...]:
-    """The body as it was, to stand behind the counted one, whose declarations it shares."""
+    """The original body, to follow the counted one, whose declarations it shares."""
     kept: list[Statement] = []
     depth = 0
     for statement in body:
@@ -40,7 +40,7 @@ def once_more(body: Body, moved: frozenset[str]) -> tuple[Statement, ...]:
 
 
 def relabelled(body: Sequence[Statement], ending: str = "__ccc") -> tuple[Statement, ...]:
-    """The body with labels of its own: debug information names those of the plain function."""
+    """The body with labels of its own: debug information refers to those of the plain function."""
     labels = {s.name for s in body if isinstance(s, Label)}
     labels |= {s.label for s in body if isinstance(s, BranchTargets) and s.directive == ".branchtargets"}
 

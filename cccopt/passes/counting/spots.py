@@ -1,4 +1,4 @@
-"""The layout of one function's counters: its units and edges, with the places in the source that they stand for."""
+"""The layout of one function's counters: its units and edges, with the places in the source that they come from."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cccopt.ptx.ir import Function, Instruction, Module
 from cccopt.ptx.lines import source_lines
 
 NO_FILE = "<ptx>"
-"""The file of what has no line in a source: its lines are those of the PTX."""
+"""The file of statements without a source line: their lines are those of the PTX."""
 
 _Place = tuple[int, int, int]
 
 
 class Files:
-    """The files that places name, numbered as they come."""
+    """The files that places name, numbered as they occur."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -71,7 +71,7 @@ def function_layout(
 
 
 def _places(files: Files, module: Module, function: Function) -> list[_Place]:
-    """The place of each statement; those ahead of the first known one are there too."""
+    """The place of each statement; those before the first known place get that one."""
     lines = source_lines(module, function)
     first = next((line for line in lines if line is not None), None)
     found: list[_Place] = []
@@ -103,6 +103,6 @@ def _loops(flow: Flow, places: list[_Place]) -> Iterator[LoopUnits]:
         back = [i for i in flow.into[header] if flow.is_in(flow.edges[i], loop.blocks)]
         entries = [i for i in flow.into[header] if i not in back]
         latch = flow.cfg.blocks[loop.latches[-1]]
-        # Compilers give the branch that goes round the loop's own line.
+        # Compilers give the branch back to the header the loop's own line.
         run = [i for i in latch.statements() if isinstance(flow.body[i], Instruction)]
         yield LoopUnits(Spot(*places[run[-1] if run else latch.start]), header, tuple(entries), tuple(back))

@@ -1,7 +1,8 @@
 """Branches and accesses of a detailed sample, counted one by one, with code that is too slow for all warps.
 
-Of a branch, in how many executions 1, 2, ... 32 lanes jumped. Of an access to global memory, how often a group of lanes
-made it, and how many different sectors of 32 bytes it touched: lanes of one sector find each other by ``match.any``.
+For a branch: in how many executions 1, 2, ... 32 lanes jumped. For an access to global memory: how often a group of
+lanes made it, and how many different sectors of 32 bytes it touched; lanes of one sector find each other with
+``match.any``.
 
         @%p activemask.b32 %m;                          activemask.b32 %m;
         popc.b32 %k, %m;                                shr.u64 %s, %address, 5;
@@ -10,8 +11,8 @@ made it, and how many different sectors of 32 bytes it touched: lanes of one sec
                                                         setp.eq.u32 %new, %t, 0;
                                                         vote.sync.ballot.b32 %sectors, %new, %m;
 
-Atomic operations on global memory without a result may be in loops (docs/decisions/0026-no-atomics-in-loops.md).
-Of an access by generic addresses the lanes are counted whose addresses are in global memory (``isspacep.global``).
+Atomic operations on global memory without a result may be in loops (docs/decisions/0026-no-atomics-in-loops.md). For an
+access by generic addresses, only lanes whose addresses are in global memory are counted (``isspacep.global``).
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _SPACES = ("global", _GENERIC)
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """``branches`` has for a unit that ends with one the first of its counters, ``accesses`` for a statement those of
-    its executions and of its sectors. ``end`` is the number after the last counter's.
+    """``branches`` maps a unit that ends with a branch to the first of its counters, ``accesses`` a statement to those
+    of its executions and of its sectors. ``end`` is the number after the last counter's.
     """
 
     end: int
@@ -43,7 +44,7 @@ class Watched:
 
 
 def watch(flow: Flow, first: int, *, wanted: bool) -> Watched:
-    """What is watched in a function, with counters from ``first`` on; nothing unless ``wanted``."""
+    """What is watched in a function, with counters from ``first`` onwards; nothing unless ``wanted``."""
     if not wanted:
         return Watched(first)
     end = first
@@ -60,7 +61,7 @@ def watch(flow: Flow, first: int, *, wanted: bool) -> Watched:
 
 
 def _address(statement: Statement) -> Address | None:
-    """The address of an access that may be to global memory, and by which lanes may part."""
+    """The address of an access that may be to global memory, if it may differ between lanes."""
     if not isinstance(statement, Instruction):
         return None
     known = facts(statement)
@@ -73,7 +74,7 @@ def _address(statement: Statement) -> Address | None:
 
 
 def histogram_code(adder: Adder, first: int, jumps: Guard) -> Iterator[Statement]:
-    """Ahead of a branch: counts its execution by how many lanes will jump, from counter ``first`` on, if any do."""
+    """Before a branch: counts its execution by how many lanes will jump, from counter ``first`` onwards, if any do."""
     names = adder.names
     mask, lanes, leader = names.register("b32"), names.register("b32"), names.register("pred")
     yield initial(mask)
@@ -84,7 +85,7 @@ def histogram_code(adder: Adder, first: int, jumps: Guard) -> Iterator[Statement
 
 
 def access_code(adder: Adder, instruction: Instruction, counters: tuple[int, int]) -> Iterator[Statement]:
-    """Ahead of an access: counts it, and the sectors that it touches."""
+    """Before an access: counts it, and the sectors that it touches."""
     names = adder.names
     address = _address(instruction)
     assert address is not None
@@ -118,7 +119,7 @@ def access_code(adder: Adder, instruction: Instruction, counters: tuple[int, int
 
 
 def _in_global(address: Register, found: Register, among: Guard | None) -> Iterator[Statement]:
-    """Sets ``found`` in lanes whose generic ``address`` is in global memory, of those that ``among`` holds for."""
+    """Sets ``found`` in the lanes for which ``among`` holds and whose generic ``address`` is in global memory."""
     if among is not None:
         yield flag_op(found, among)
     yield op("isspacep.global", found, address, guard=None if among is None else Guard(found))

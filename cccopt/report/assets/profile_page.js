@@ -1,5 +1,5 @@
 "use strict";
-// The page is whole without this: it adds keys, sorting, and opens what is closed before it is printed.
+// The page is complete without this script, which adds keys and sorting, and opens closed parts before printing.
 (() => {
   const said = document.getElementById("said");
   const keys = document.getElementById("keys");
@@ -42,7 +42,7 @@
     event.preventDefault();
     actions[event.key]();
   });
-  // Who follows a link or clicks goes on from there.
+  // After a click or a followed link, the keys go on from there.
   document.addEventListener("focusin", (event) => {
     const section = event.target.closest("section.kernel");
     if (section && kernels[kernel] !== section) { kernel = kernels.indexOf(section); line = -1; }

@@ -8,7 +8,7 @@
 namespace cte {
 namespace detail {
 
-/// Calls `run(is_there, place)` for each place in [0, count), a block's threads at a time. All threads of the grid call together; all
+/// Calls `run(is_there, place)` for each place in [0, count), a block of them at a time. All threads of the grid call together; all
 /// threads of a block make the same number of calls, which policies with `whole_block` need.
 template <int BlockDim, class Count, class Run>
 __device__ __forceinline__ void each_block_of(Count count, Run run) {
@@ -35,7 +35,7 @@ __device__ __forceinline__ void visit_edges(const Vertex* neighbors, bool has_on
                                             Describe&... describe) {
     const auto along = [=](Offset edge, const auto&... described) { visit(neighbors[edge], edge, described...); };
     const auto call = [&](const auto&... described) {
-        __syncwarp();  // policies share edges among lanes only where all of these run together
+        __syncwarp();  // policies share edges among lanes only if all of these run together
         if constexpr (is_uniform) {
             for_each<BlockDim, disjoint, Policy>(begin, end, uniform(along), described...);
         } else {
@@ -85,12 +85,12 @@ struct itself {
 /// @tparam BlockDim  threads of the block: a multiple of 32, up to 1024
 /// @tparam Policy    which lanes visit what: one of cte/policies/*.cuh, or your own (cte/policy.cuh)
 /// @param graph      the edges
-/// @param from       the queue of vertices; one that is there twice is visited twice. Nothing may be appended to it meanwhile
+/// @param from       the queue of vertices; one that is in it twice is visited twice. Nothing may be appended to it meanwhile
 /// @param visit      called once for each edge of each vertex, by any lane, in any order. It contains no barrier; its captures are the
 ///                   same in all threads of the block
-/// @param describe   each gives, for a vertex, what `visit` needs of it, such as its distance: read once for a vertex, and not once for
-///                   each of its edges. `itself` gives its number. What is given is trivially copyable and has a default. With more than
-///                   8 bytes of it, `automatic` shares no long tasks with other warps
+/// @param describe   each gives, for a vertex, what `visit` needs of it, such as its distance: read once per vertex instead of once per
+///                   edge. `itself` gives its number. What is given is trivially copyable and default-constructible. With more than 8
+///                   bytes of it, `automatic` shares no long tasks with other warps
 ///
 /// **Required.** All threads of a one-dimensional grid of any size call together. Before the threads of a block call
 /// again with other captures, they synchronize (`__syncthreads()`): warps take parts of one another's tasks.

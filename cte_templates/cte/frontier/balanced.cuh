@@ -104,8 +104,8 @@ struct scanned_queue {
 /// @tparam EdgesPerLane  a warp takes up to `32 * EdgesPerLane` edges per search; fewer if the grid has warps to spare
 /// @tparam Policy        which lanes of a warp visit what: a policy without `whole_block`
 /// @param graph          the edges; its offsets are those of the queue
-/// @param from           the queue of vertices; one that is there twice is visited twice. Nothing may be appended to it meanwhile. Of a
-///                       queue that lost vertices, nothing is visited
+/// @param from           the queue of vertices; one that is in it twice is visited twice. Nothing may be appended to it meanwhile. If the
+///                       queue lost vertices, nothing is visited
 /// @param visit          called once for each edge of each vertex, by any lane, in any order; its captures are the same in all lanes of
 ///                       the warp
 /// @param describe       as in `advance`; called by each warp that visits edges of the vertex

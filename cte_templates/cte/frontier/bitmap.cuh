@@ -1,11 +1,11 @@
-// A set of vertices, a bit each.
+// A set of vertices, with one bit for each.
 #pragma once
 
 #include <cte/version.cuh>
 
 namespace cte {
 
-/// A set of vertices in global memory, a bit each: a frontier, the vertices that have been visited, or those that are in a queue.
+/// A set of vertices in global memory, with one bit for each: a frontier, the visited vertices, or those in a queue.
 ///
 /// Use it to append each vertex to a queue once (`set` returns true in one thread), and as a frontier if many vertices are active: 32
 /// of them take one word, which a warp reads at once.
@@ -23,12 +23,12 @@ namespace cte {
 struct bitmap {
     unsigned* words;
 
-    /// The number of words for so many vertices.
+    /// The number of words for a set of up to `vertices` vertices.
     __host__ __device__ static constexpr unsigned long long words_for(unsigned long long vertices) { return (vertices + 31) / 32; }
 
     __device__ bool test(unsigned long long v) const { return words[v / 32] >> v % 32 & 1u; }
 
-    /// Adds `v`. Of all threads that add it, one is told that it was not there before.
+    /// Adds `v`. Returns true in one of the threads that add it, and only if it was not there before.
     __device__ bool set(unsigned long long v) const {
         const unsigned bit = 1u << v % 32;
         // A stale word costs at most an atomic operation: a vertex is not removed while it is being added.

@@ -1,4 +1,4 @@
-// A frontier without the vertices that need not stay.
+// Drops vertices from a frontier.
 #pragma once
 
 #include <cte/frontier/advance.cuh>

@@ -21,7 +21,7 @@ namespace cte {
 /// }
 /// @endcode
 ///
-/// @tparam Vertex  a vertex: an integer of 32 or 64 bits. The value with all bits set is reserved and is no vertex
+/// @tparam Vertex  a vertex: an integer of 32 or 64 bits. The value with all bits set is reserved and is not a vertex
 /// @tparam Slots   the number of places, a power of two
 ///
 /// A table takes `Slots * sizeof(Vertex)` bytes of shared memory.

@@ -34,7 +34,7 @@ struct list_pair {
     }
 };
 
-/// The number of elements of a piece of the merge that are in both lists. Of equal elements, that of `a` is first.
+/// The number of elements of a piece of the merge that are in both lists. If elements are equal, that of `a` is first.
 template <class Index, class T>
 __device__ unsigned matches_of_merge(const T* list, const list_pair<Index>& pair, Index number) {
     const Index first = number * pair.piece, all = pair.a_size + pair.b_size;
@@ -43,7 +43,7 @@ __device__ unsigned matches_of_merge(const T* list, const list_pair<Index>& pair
     Index i = partition_point(low, high, [&](Index k) { return !(list[pair.b + (first - 1 - k)] < list[pair.a + k]); });
     Index j = first - i;
     unsigned found = 0;
-    // Equal elements are taken together, even where a piece ends between them: the next one begins after that of `a`.
+    // Equal elements are taken together, even if a piece ends between them: the next one begins after that of `a`.
     while (i + j < bound && i < pair.a_size && j < pair.b_size) {
         const T ours = list[pair.a + i], theirs = list[pair.b + j];
         found += ours == theirs;
@@ -66,7 +66,7 @@ __device__ unsigned matches_of_search(const T* list, const list_pair<Index>& pai
 /// Counts, for each thread, the elements that its two sorted lists have in common.
 ///
 /// Use it to count triangles: the neighbors that the ends of an edge share. The lanes share the work of all their pairs. Lists of
-/// about one size are merged in pieces; if one is much shorter, its elements are searched for in the other.
+/// similar sizes are merged in pieces; if one is much shorter, its elements are searched for in the other.
 ///
 /// @code
 /// // For each row of a sparse matrix with sorted columns, the columns that it shares with the row after it.

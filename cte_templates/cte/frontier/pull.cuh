@@ -9,7 +9,7 @@ namespace cte {
 /// Calls `found(v)` for each vertex of [0, vertices) for which `waits(v)` is true and that has a neighbor for which
 /// `has(neighbor, edge)` is true.
 ///
-/// Use it for a step that pulls, if much of the graph is in the frontier: a vertex stops at its first hit, and one thread alone
+/// Use it for a step that pulls, if much of the graph is in the frontier: a vertex stops at its first hit, and only one thread
 /// writes what belongs to it. `graph` holds the edges that lead to each vertex.
 ///
 /// @code

@@ -14,7 +14,7 @@ namespace cte {
 ///
 /// A queue is a view: pass the pointers as parameters of the kernel. `size` counts every vertex that was to be appended. If that is
 /// more than `capacity`, those past it were not stored: the host sees `*size > capacity`, and repeats the step, from the state before
-/// it, with more memory. A vertex may be appended more than once, unless a `bitmap` or an atomic operation of your own tells which call is
+/// it, with more memory. A vertex may be appended more than once, unless a `bitmap` or an atomic operation of your own shows which call is
 /// the first; in that case, a capacity equal to the number of vertices is always enough.
 ///
 /// @code
@@ -34,10 +34,10 @@ struct queue {
     unsigned long long* size;
     unsigned long long capacity;
 
-    /// Appends `v`. Any lanes may call, at any time, from within the function of a `for_each`, too: lanes that happen to append
+    /// Appends `v`. Any lanes may call, at any time, also from within the function of a `for_each`: lanes that happen to append
     /// to this queue together share an atomic operation.
     __device__ void push(Vertex v) const {
-        // Where the compiler has made one call of several, lanes have different queues.
+        // If the compiler has merged several calls into one, lanes have different queues.
         append(v, __match_any_sync(__activemask(), reinterpret_cast<unsigned long long>(size)));
     }
 

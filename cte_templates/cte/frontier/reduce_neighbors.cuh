@@ -27,8 +27,8 @@ namespace cte {
 /// @param init       the first operand, once
 /// @param store      called once for each vertex, by one lane
 ///
-/// **Required.** All threads of a one-dimensional grid of any size call together. What is required of `map` and `reduce`
-/// is as in `for_each_index`.
+/// **Required.** All threads of a one-dimensional grid of any size call together. The requirements for `map` and `reduce`
+/// are those of `for_each_index`.
 ///
 /// **Shared memory and registers** are those of `for_each_index` with the policy; the loop over the vertices takes a few registers
 /// more.

@@ -51,7 +51,7 @@ struct staging {
                   "BlockDim is the number of threads of the block: a multiple of 32, up to 1024");
     static_assert(Places >= detail::lanes && Places % detail::lanes == 0, "a warp holds back a multiple of 32 vertices");
 
-    /// Empties what this warp holds. The warp calls before its first `push`.
+    /// Discards what this warp holds. The warp calls before its first `push`.
     __device__ void clear() {
         CTE_CHECK(blockDim.x * blockDim.y * blockDim.z == BlockDim);
         __syncwarp();
@@ -59,7 +59,7 @@ struct staging {
         __syncwarp();
     }
 
-    /// Appends `v`, now or by `flush`. Any lanes may call, at any time, from within the function of a `for_each`, too.
+    /// Appends `v`, now or by `flush`. Any lanes may call, at any time, also from within the function of a `for_each`.
     template <class Queue>
     __device__ void push(Vertex v, const Queue& to) {
         const int warp = detail::warp_number();

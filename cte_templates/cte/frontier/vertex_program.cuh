@@ -1,4 +1,4 @@
-// Algorithms as they look from one vertex (F. Khorasani, High performance vertex-centric graph analytics on GPUs, 2016).
+// Algorithms as seen from one vertex (F. Khorasani, High performance vertex-centric graph analytics on GPUs, 2016).
 #pragma once
 
 #include <cte/frontier/advance.cuh>
@@ -6,7 +6,7 @@
 
 namespace cte {
 
-/// An algorithm as it looks from one vertex: what it begins with, what each of its edges gives, and what it becomes.
+/// An algorithm as seen from one vertex: what it begins with, what each of its edges gives, and what it becomes.
 ///
 /// Use it to write an algorithm once and to run it from any frontier: `step` takes all vertices or those of a queue, and `step_if` those of
 /// a bitmap or those that pass a test. Each vertex is written by one thread, without atomic operations, and its edges are reduced in
@@ -29,7 +29,7 @@ namespace cte {
 /// @endcode
 ///
 /// @tparam Init    `init(v)` gives the first operand of the reduction, once: called by one lane. What it gives is trivially copyable and
-///                 has a default
+///                 default-constructible
 /// @tparam Visit   `visit(neighbor, edge)` gives the value of an edge: called once for each, by any lane and in any order
 /// @tparam Reduce  an associative operator; it need not commute
 /// @tparam Update  `update(v, result)` stores what the vertex becomes, and returns true if it has changed: called by one lane
@@ -55,7 +55,7 @@ __device__ bool is_in(const Active& active, Vertex v) {
     return active(v);
 }
 
-/// Where vertices that have changed go. All lanes of a warp call together.
+/// Passes on the vertices that have changed. All lanes of a warp call together.
 template <class Vertex>
 __device__ void tell(const queue<Vertex>& changed, bool has_changed, Vertex v) {
     changed.push_if(has_changed, v);
@@ -80,7 +80,7 @@ __device__ __forceinline__ void run_program(const Program& program, const graph<
     using value = std::decay_t<decltype(program.init(v))>;
     const auto along = [neighbors = graph.neighbors, visit = program.visit](Offset edge) { return visit(neighbors[edge], edge); };
     const value first = is_active ? program.init(v) : value{};
-    __syncwarp();  // policies share edges among lanes only where all of these run together
+    __syncwarp();  // policies share edges among lanes only if all of these run together
     const value result = for_each_index<BlockDim, Layout, Policy>(begin, end, along, program.reduce, first);
     const bool has_changed = is_active && program.update(v, result);
     __syncwarp();
@@ -115,7 +115,7 @@ __device__ __forceinline__ void run_program(const Program& program, const graph<
 ///
 /// **Required.** All threads of a one-dimensional grid of any size call together. `update` may write what `visit` reads
 /// if the result is correct with the old and with the new value, as minima are; otherwise it writes another array, as in the
-/// example. What is required of `visit` and `reduce` is as in `for_each_index`.
+/// example. The requirements for `visit` and `reduce` are those of `for_each_index`.
 ///
 /// **Shared memory and registers** are those of `for_each_index` with the policy; the loop over the vertices takes a few registers
 /// more.

@@ -50,7 +50,7 @@ __device__ __forceinline__ void combine(Op, T* place, T value) {
     }
 }
 
-/// Lanes 0 to `count - 1` of the warp hold a value and its owner each. Neighbors with the same owner are reduced first. The
+/// Lanes 0 to `count - 1` of the warp each hold a value and its owner. Neighbors with the same owner are reduced first. The
 /// reduction of the last owner is not written yet but kept for the warp's next values.
 template <class Index, class T>
 struct open_run {

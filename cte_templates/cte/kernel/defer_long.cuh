@@ -53,7 +53,7 @@ template <int BlockDim, int Most = 1024>
 struct defer_long {
     static_assert(Most >= detail::lanes, "cte::kernel::defer_long<BlockDim, Most>: Most must be at least 32");
 
-    /// The warps' strips in shared memory. They are short: where some tasks are very long, the cache that short strips leave is worth
+    /// The warps' strips in shared memory. They are short: if some tasks are very long, the cache that short strips leave is worth
     /// more than longer strips.
     struct strips {
         static constexpr int per_lane = 4;

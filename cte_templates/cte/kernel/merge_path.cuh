@@ -52,7 +52,7 @@ struct merge_path {
     static_assert(ItemsPerThread >= 1 && ItemsPerThread <= 32,
                   "cte::kernel::merge_path: a thread takes 1 to 32 steps (an odd number keeps it off bank conflicts)");
 
-    /// The steps of a block.
+    /// The number of steps that a block takes.
     static constexpr int tile = BlockDim * ItemsPerThread;
 
     /// The shared memory of a block of `reduce`. `T` is the type of the values.
@@ -117,7 +117,7 @@ struct merge_path {
         int* const bound = reinterpret_cast<int*>(shared.bytes);
         T* const values = aligned_after<T>(bound + count + 1);
         for (int i = thread; i < count; i += BlockDim) bound[i] = static_cast<int>(offsets[task + 1 + i] - first);
-        if (thread == 0) bound[count] = length;  // more than there are: it does not end here
+        if (thread == 0) bound[count] = length;  // more than there are: the task does not end here
         stage<BlockDim, ItemsPerThread>(values, length - count, thread, [&](int i) { return map(static_cast<Index>(first + i)); });
         __syncthreads();
 

@@ -29,7 +29,7 @@ namespace kernel {
 /// }
 /// @endcode
 ///
-/// @tparam K  how many fine tasks a virtual task has at most
+/// @tparam K  the largest number of fine tasks of a virtual task
 ///
 /// In the reference kernel (bench/cte_registers.py), `reduce` takes no shared memory and 32 registers.
 template <int K>

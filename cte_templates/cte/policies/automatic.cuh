@@ -26,14 +26,14 @@ namespace cte {
 ///
 /// The policy keeps the contract of cte/policy.cuh: a call waits only for warps that have begun pieces of its tasks. In the
 /// reference kernel (bench/cte_registers.py), a call takes 8192 bytes of shared memory and 32 registers. For reductions of tasks
-/// that are `disjoint` or have descriptors, it takes 2048 or 3072. All calls that can share long tasks share a board of 992 bytes
-/// more, and those with values of one type 64 bytes for each warp and each word of the value.
+/// that are `disjoint` or have descriptors, it takes 2048 or 3072. In addition, all calls that can share long tasks use one board
+/// of 992 bytes, and those with values of the same type use 64 bytes per warp and word of the value.
 struct automatic {
     static constexpr bool whole_block = false;
 
     enum class way { staged, searched, chunked };
 
-    /// The way that is chosen when the kernel is compiled. Small values of neighboring indices whose owner is never asked for are
+    /// The way that is chosen when the kernel is compiled. Small values of neighboring indices whose owner is never needed are
     /// staged, because the warp then reads whole lines. Large descriptors lead to more reads for each task; lanes that search for
     /// owners read at once what all lanes of a task need. Otherwise reductions between lanes cost most, and chunks have the fewest.
     template <class Layout, class T, class... D>
@@ -63,7 +63,7 @@ struct automatic {
     /// Up to this many fine tasks cost less in a loop of each lane's own: consecutive lanes share the lines that they read.
     static constexpr int few = 5;
 
-    /// A task with more fine tasks than this keeps all lanes busy alone.
+    /// A task with more fine tasks than this keeps all lanes busy by itself.
     static constexpr int giant = 128;
 
     /// Whether no lane of the warp has more than `most` fine tasks; the same in all lanes.
@@ -75,7 +75,7 @@ struct automatic {
     /// A lane's own loop over this many fine tasks takes no longer than sharing them does, in chunks or one task after the other.
     static constexpr int few_beside_shared = 8;
 
-    /// Whether sharing would cost more than it saves, by the excess of the largest task over the mean; the same in all lanes.
+    /// Whether sharing would cost more than it saves, judging by the excess of the largest task over the mean; the same in all lanes.
     template <class Layout, class T, class Index>
     __device__ static bool is_even(Index begin, Index end, std::make_unsigned_t<Index> largest) {
         using namespace detail;
@@ -88,7 +88,7 @@ struct automatic {
         return (largest - few_beside_shared) * (lanes / excess) <= warp_sum(size_of(begin, end));
     }
 
-    /// Whether more than a quarter of the lanes have tasks that begin where that of the lane below does.
+    /// Whether more than a quarter of the lanes have tasks that begin at the same index as that of the lane below.
     template <class Index>
     __device__ static bool some_alike(Index begin) {
         using namespace detail;
@@ -167,7 +167,7 @@ struct automatic {
             if constexpr (looks_early) look();
         };
 
-        if (!apart && !chunks && !__any_sync(full_warp, begin < end)) return init;  // quick where most are empty
+        if (!apart && !chunks && !__any_sync(full_warp, begin < end)) return init;  // quick if most are empty
         const count size = size_of(begin, end);
         count largest = largest_of<chosen>(begin, end);
         const auto long_ones = [&] {
@@ -315,7 +315,7 @@ struct automatic {
         using namespace detail;
         constexpr way chosen = way_for<Layout, T, D...>;
         if constexpr (is_nothing<T> && std::is_same_v<Layout, disjoint>) {
-            // In a search most warps have one task or none.
+            // In a search, most warps have one task or none.
             const unsigned busy = __ballot_sync(full_warp, begin < end);
             if (busy == 0) return init;
             if ((busy & (busy - 1)) == 0) {

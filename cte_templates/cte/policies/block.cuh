@@ -2,7 +2,7 @@
 // once; after that there is no barrier until all parts are done.
 //
 // A warp takes its part a strip at a time. It maps the strip into shared memory, with neighboring lanes on neighboring indices, and
-// reduces it from there, with neighboring values in one lane. Marks (a bit where a task begins) tell which task a value belongs to.
+// reduces it from there, with neighboring values in one lane. Marks (a bit where a task begins) show which task a value belongs to.
 #pragma once
 
 #include <cte/block.cuh>
@@ -80,8 +80,8 @@ class block_part {
         const unsigned begins = __funnelshift_r(marks_[from / lanes], marks_[from / lanes + 1], from % lanes) & mine;
         const int begun = inclusive_sum(__popc(begins));
         const int ending = task_ + begun - __popc(begins);  // the task that ends where the lane's first one begins
-        T open = here > 0 ? values[from] : carry.value;  // after the last begin, or all values if there is none
-        partial<T> lead = carry;                         // before the first begin
+        T open = here > 0 ? values[from] : carry.value;  // after the last beginning, or all values if there is none
+        partial<T> lead = carry;                         // before the first beginning
         lead.some = false;
         int task = ending + (begins & 1u);
 #pragma unroll
@@ -102,7 +102,7 @@ class block_part {
         }
         const int reach = same_segment_below(__ballot_sync(full_warp, begins != 0));
         if (lane == 0 && begins == 0 && carry.some) open = op(carry.value, open);
-        // All lanes below one with values have values, too, so only the begins of tasks matter.
+        // All lanes below one with values also have values, so only the beginnings of tasks matter.
 #pragma unroll
         for (int distance = 1; distance < lanes; distance *= 2) {
             const T left = shuffle_up(open, distance);

@@ -8,7 +8,7 @@ namespace cte {
 
 /// A policy: groups of `Width` lanes run their tasks one after the other, in `Width` rounds.
 ///
-/// Use it if all tasks are of one size between 8 and 32 or so, and much is read for each. Choose `Width` near that size.
+/// Use it if all tasks have the same size, between 8 and 32 or so, and much is read for each. Choose `Width` near that size.
 ///
 /// @code
 /// // The operator is known to commute, so each lane reduces the values that it meets.

@@ -66,7 +66,7 @@ struct searching {
             };
             run(shuffle(descriptors, owner)...);
             if constexpr (!is_nothing<T>) {
-                // The length of the segment from this lane on.
+                // The length of the segment from this lane onwards.
                 const int length = busy ? static_cast<int>(min(list::between(at, bound[owner]), typename list::count{lanes} - lane)) : 0;
                 __syncwarp();
 #pragma unroll

@@ -20,7 +20,7 @@ struct strip {
 template <int PerLane>
 struct strip<nothing, PerLane> {};
 
-/// Reduces `values[from .. bound)`, more than one for each lane, in order unless the operator commutes; lane 0 has the result.
+/// Reduces `values[from .. bound)`, more than one per lane, in order unless the operator commutes; lane 0 has the result.
 template <class T, class Reduce>
 __device__ T reduce_long(const T* values, int from, int bound, Reduce& op) {
     const int lane = lane_number(), length = bound - from;
@@ -57,7 +57,7 @@ struct staged {
 
     /// The same if all 32 lanes are known to call. Unless `defer` is `nothing`, the rest of a task with more than `Defer::most` places is
     /// passed to `defer(its lane, begin, end)`. If there are values and no `defer`, `mapped()` is called once all is mapped, before the
-    /// last strip's reduction if there is one, and maybe earlier, too.
+    /// last strip's reduction if there is one, and maybe also earlier.
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class Defer, class Mapped, class... D>
     __device__ static T of_whole_warp(strip<T, PerLane>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                       Defer& defer, const Mapped& mapped, const D&... descriptors) {
@@ -115,7 +115,7 @@ struct staged {
         }
     }
 
-    /// Whether the lane's task began before `from` and has more than `more` places from there on. At most one lane's task has.
+    /// Whether the lane's task began before `from` and has more than `more` places from there onwards. At most one lane's task does.
     template <class Layout, class Index>
     __device__ static bool goes_on(const listing<Layout, Index>& mine, typename listing<Layout, Index>::place from, int more) {
         return mine.first < from && mine.bound > from && listing<Layout, Index>::between(from, mine.bound) > more;
