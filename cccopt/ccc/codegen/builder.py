@@ -1,4 +1,4 @@
-"""Adds nodes that the program did not have: they count as the overhead of one region, and profiles can name some."""
+"""Adds nodes that the program did not have: they count as overhead of one region, and profiles can name some."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Builder:
         return self.names.label(what)
 
     def node(self, nodes: Nodes, name: str, code: Iterable[Statement], end: End, phase: str = "") -> str:
-        """Adds the node ``name`` to ``nodes``; its name."""
+        """Adds the node ``name`` to ``nodes``; returns its name."""
         nodes[name] = Node(name, tuple(code), end, self.region, phase)
         return name
 
     def phase(self, nodes: Nodes, phase: str, code: Iterable[Statement], end: End) -> str:
-        """Adds a node that profiles can name; its name."""
+        """Adds a node that profiles can name; returns its name."""
         return self.node(nodes, self.label(phase), code, end, phase)

@@ -8,8 +8,8 @@
                                         dispatch: full warps run P C (renamed) -> test
                                         drain: least = 1, dispatch while tokens are left
 
-All lanes come to `test` and to `dispatch` in each iteration, those whose loop has ended too. In the split form none
-has: lanes with iterations left go on in the original loop.
+All lanes come to `test` and to `dispatch` in each iteration, even those whose loop has ended. In the split form there
+are none of these: lanes with iterations left go on in the original loop.
 
 Safety: ASSUMES that iterations are independent, which the pragma says; order inside an iteration is kept.
 """
@@ -33,7 +33,7 @@ from cccopt.ptx.ir import Guard, Instruction
 
 
 def rewrite_carried(view: View, plan: CarriedPlan) -> Graph:
-    """The function's graph with the region of ``plan`` rewritten, the original loop kept beside the new one."""
+    """The function's graph with the region of ``plan`` rewritten; the original loop is kept next to the new one."""
     return _CarriedRewrite(view, plan).graph()
 
 
@@ -53,7 +53,7 @@ class _CarriedRewrite(LoopVersions):
         return replace(made, declarations=realigned(made.declarations, self.plan.alignments))
 
     def version(self) -> tuple[str, Nodes]:
-        """The rewritten loop with all that leads to it and follows it; the name of its first node."""
+        """The first node's name, and the nodes of the rewritten loop and of what leads to it and follows it."""
         exits = self.exits()
         leaving = Leaving(tuple(exits), self.builder.flag(), self.names.register("b32"))
         test, enter = self.names.label("test"), self.names.label("enter")
@@ -75,8 +75,8 @@ class _CarriedRewrite(LoopVersions):
         return first, {**nodes, **self.renamed(iteration), **arrivals, **dispatch, **after}
 
     def _iteration(self, enter: str, alive: Guard, outside: Mapping[str, str]) -> Nodes:
-        """One iteration of all lanes, from the node ``enter``, as far as no token waits; ``outside`` says where control
-        goes that leaves it.
+        """One iteration of all lanes, from the node ``enter``, up to where tokens wait; ``outside`` says where control
+        goes when it leaves the iteration.
         """
         region = self.plan.region
         nodes = led({name: node for name, node in self.base.items() if name in region.nodes}, outside)

@@ -7,16 +7,16 @@
     ...
     drained:    bar.warp.sync;  lane 0: st.release of 0
 
-A warp never waits for another one here. It leaves the rewritten loop through `drained` alone, or before its first
-iteration through a release of its own; traps end the launch, and the context with it.
+A warp never waits for another one here. It leaves the rewritten loop only through `drained` or, before its first
+iteration, through a separate release; traps end the launch, and the context with it.
 
-No lane reads what another warp left in an entry, nor overwrites what that one still reads. In the terms of the PTX
-memory model: all accesses of the warp to the entry come before lane 0's release, by `bar.warp.sync`, which orders those
-of all participating threads. The next warp's lane 0 reads what the release wrote, by an acquire of the same scope, so
-that the two synchronize; its other lanes follow by `bar.warp.sync`. Inside the loop, a lane pops only slots that a lane
-of its own warp has pushed since the claim, with a `bar.warp.sync` between: the push comes before the pop in causality
-order, and any other write to the slot comes before that push or after that pop. So the pop returns what was pushed,
-whatever line L1 held before.
+No lane reads what another warp left in an entry, or overwrites what another warp still reads. In terms of the PTX
+memory model: all accesses of the warp to the entry come before lane 0's release because of `bar.warp.sync`, which
+orders those of all participating threads. The next warp's lane 0 reads what the release wrote with an acquire of the
+same scope, so the two synchronize; its other lanes follow because of `bar.warp.sync`. Inside the loop, a lane pops only
+slots that a lane of its own warp has pushed since the claim, with a `bar.warp.sync` in between: the push comes before
+the pop in causality order, and any other write to the slot comes before that push or after that pop. So the pop returns
+what was pushed, whatever line L1 held before.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cccopt.ccc.plan.stack import SLOTS
 from cccopt.ptx.ir import Instruction, Literal, Pragma, Register, SpecialRegister, Symbol
 
 ATTEMPTS = 32
-"""Entries that a warp tries. Where a fifth of them is free, one warp in a thousand finds none."""
+"""The most entries that a warp tries. If a fifth of them is free, one warp in a thousand finds none."""
 
 _SPREAD = Literal("0x9E3779B1")
 """2^32 divided by the golden ratio: multiples of it, as fractions of 2^32, lie far apart (Knuth, TAOCP 3, 6.4)."""
@@ -39,9 +39,10 @@ _MULTIPLIER, _INCREMENT = Literal("1664525"), Literal("1013904223")
 
 
 def claim(plan: Claim, number: Register, loop: str, original: str, builder: Builder, nodes: Nodes) -> str:
-    """Adds the nodes that lead to ``loop`` with an entry of the pool, or to ``original`` without; the first's name.
+    """Adds the nodes that lead to ``loop`` with an entry of the pool, or to ``original`` without one; returns the
+    first's name.
 
-    ``number`` is that of the warp in the grid, as `warp_number` computes it; it is not kept.
+    ``number`` is the number of the warp in the grid, as `warp_number` computes it; the code overwrites it.
     """
     register = builder.register
     lane, index, left, old, found = (register() for _ in range(5))
@@ -76,8 +77,8 @@ def claim(plan: Claim, number: Register, loop: str, original: str, builder: Buil
 
 
 def warp_number(first_thread: Register, warps: int, builder: Builder) -> tuple[Register, list[Instruction]]:
-    """The code that numbers the warps of the grid, ``warps`` a block, and the register with the number of the warp that
-    begins at ``first_thread`` of its block. Large grids and clusters wrap: no two warps need have different numbers.
+    """The register with the number in the grid of the warp that begins at ``first_thread`` of its block, and the code
+    that computes it; a block has ``warps`` warps. In large grids and clusters, numbers wrap: they need not be unique.
     """
     block, extent, index, warp = (builder.register() for _ in range(4))
     return warp, [

@@ -1,4 +1,4 @@
-"""What differs in copies of a loop's code: unrolled inner iterations, pragmas, and the word ``.uni``."""
+"""What differs in copies of a loop's code: unrolled inner iterations, pragmas, and the suffix ``.uni``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from cccopt.ccc.function.names import Names
 from cccopt.ptx.ir import Instruction, Pragma, Statement
 
 UNROLLED = 240
-"""Instructions up to which the inner iterations of a chunk are unrolled."""
+"""The inner iterations of a chunk are unrolled up to this many instructions."""
 
 
 def unrolled(chunk: int, instructions: int) -> int:
-    """How many inner iterations of that many instructions are unrolled where ``chunk`` are run between two votes:
+    """How many inner iterations of so many ``instructions`` are unrolled if ``chunk`` of them run between two votes:
     counting short ones one by one would be costly.
     """
     return next(n for n in (16, 8, 4, 2, 1) if chunk % n == 0 and (n == 1 or n * instructions <= UNROLLED))
@@ -46,14 +46,12 @@ def keep_rolled(nodes: Nodes, name: str) -> None:
 
 
 def without_pragmas(node: Node) -> Node:
-    """A loop's header that no longer heads a loop."""
+    """A former loop header, without its pragmas."""
     return replace(node, code=tuple(s for s in node.code if not isinstance(s, Pragma)))
 
 
 def parting(statement: Statement) -> Statement:
-    """A guarded call without the suffix (`.uni`) by which all lanes agree on the guard: tasks of one warp
-    need not.
-    """
+    """A guarded call without `.uni`, which says that all lanes agree on the guard: tasks of one warp need not."""
     if isinstance(statement, Instruction) and statement.guard is not None and statement.opcode == "call.uni":
         return replace(statement, opcode="call")
     return statement

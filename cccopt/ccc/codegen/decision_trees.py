@@ -1,10 +1,10 @@
-"""Trees of branches that only choose among paths, as straight code: the number of the path by tests and selections.
+"""Trees of branches that only choose among paths, as straight-line code: tests and selects compute the path's number.
 
     @%p1 bra A; @%p2 bra B; bra C;          selp.b32 %n, 1, 2, %p2;  selp.b32 %n, 0, %n, %p1;
 
-nvcc makes such trees of a switch. Lanes of a warp that part in one run each way and each of its ends apart; all of them
-can run the tests together. J. Allen, K. Kennedy, C. Porterfield, J. Warren, "Conversion of control dependence to data
-dependence", POPL 1983.
+nvcc makes such trees from a switch. When lanes of a warp diverge in one, each branch and each leaf is run separately;
+all lanes can run the tests together. J. Allen, K. Kennedy, C. Porterfield, J. Warren, "Conversion of control dependence
+to data dependence", POPL 1983.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from cccopt.ptx.ir import Instruction, Label, Location, Operand, Pragma, Registe
 from cccopt.ptx.isa import Control, Memory
 
 LARGEST = 48
-"""Branches of one tree up to which all lanes run all its tests."""
+"""All lanes run all tests of a tree with at most this many branches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flattened:
-    """The nodes without the trees, and for each former root the node that it goes on to now and the register that holds
-    the number of the leaf.
+    """The nodes without the trees, and the register that holds the leaf's number, by the node to which the former root
+    now goes on.
     """
 
     nodes: Nodes
@@ -41,11 +41,11 @@ def flattened(
     alive: Mapping[str, Collection[str]],
     names: Names,
 ) -> Flattened:
-    """``nodes`` with the trees whose branches lead to ``leaves`` alone made straight code at their roots.
+    """``nodes``, with the trees whose branches lead only to ``leaves`` turned into straight-line code at their roots.
 
-    ``alive`` are the registers that are read from each leaf on: lanes that come there must find them as they were.
+    ``alive`` are the registers that are live at each leaf: lanes that come there must find them unchanged.
     """
-    # Nodes that only led on are no longer reached, and would count as others that lead to a test.
+    # Nodes that only led on are no longer reached, and would count as other predecessors of a test.
     used = reachable(nodes, [entry, *leaves])
     nodes = {name: node for name, node in nodes.items() if name in used}
     tree = _Trees(nodes, leaves, alive, names)
@@ -78,7 +78,7 @@ class _Trees:
         self.sources = predecessors(nodes)
 
     def is_root(self, name: str) -> bool:
-        """Whether the node's branch begins a tree of at least two branches that is no part of a larger one."""
+        """Whether the node's branch begins a tree of at least two branches that is not part of a larger one."""
         size = self._size(name)
         above = self.sources.get(name, [])
         inner = self._is_test(name) and len(above) == 1 and self._size(above[0]) is not None
@@ -100,7 +100,7 @@ class _Trees:
         return True
 
     def _below(self, name: str, without: str = "") -> set[str]:
-        """The nodes and leaves of the tree from a node on, itself included, but for what is reached through
+        """The nodes and leaves of the subtree at a node, including the node, except for what is reached through
         ``without``.
         """
         if name == without:
@@ -114,7 +114,7 @@ class _Trees:
         return end.guard.register.name if isinstance(end, Branch) else ""
 
     def select(self, name: str) -> tuple[list[Statement], Operand]:
-        """The code after the node's own that selects the number of its leaf."""
+        """The code that selects the number of the node's leaf, to run after the node's own, and the number."""
         end = self.nodes[name].end
         assert isinstance(end, Branch)
         code: list[Statement] = []

@@ -8,7 +8,7 @@
                ends at point q
                back to dispatch
 
-``least`` is 32 in the loop; at the end it is 1, so that the same code runs what is left.
+``least`` is 32 in the loop; at the end it is 1, so the same code runs what is left.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ from cccopt.ptx.ir import (
 from cccopt.ptx.isa import Control
 
 MANY = 4
-"""Points of a loop from which on they share the code that pushes tokens: one copy for each other point is too much."""
+"""With at least this many points in a loop, they share the code that pushes tokens: one copy for each other point is
+too much.
+"""
 
 _BRANCHES = (Control.BRANCH, Control.INDEXED)
 
@@ -73,8 +75,8 @@ class Dispatcher:
     # --- the iteration ---
 
     def arrivals(self, outside: Mapping[str, str]) -> tuple[Nodes, Mapping[str, str]]:
-        """For each point the nodes in which a lane leaves its token at the point and goes on with its advance; and the
-        name of the first of them by that of the point's. ``outside`` says where control goes that leaves the iteration.
+        """The nodes in which a lane leaves its token at a point and goes on with its advance, and for each point's
+        first node the name of the first of these. ``outside`` says where control goes when it leaves the iteration.
         """
         nodes: Nodes = {}
         first: dict[str, str] = {}
@@ -98,15 +100,15 @@ class Dispatcher:
         return nodes, first
 
     def begin(self) -> list[Instruction]:
-        """What all lanes run before each iteration. Without it ptxas (13.0) may take any value for registers of tokens
-        in lanes that have none.
+        """What all lanes run before each iteration. Without it, ptxas (13.0) may assume any value for registers of
+        tokens in lanes that have none.
         """
         values = dict.fromkeys(value for p in self.plan.points for value in p.registers)
         cleared = [clear(Value(self.plan.token(v.name).name, v.type)) for v in values]
         return [*cleared, *(op("mov.pred", point.flag.register, 0) for point in self.plan.points)]
 
     def nodes(self, names: frozenset[str], kept: frozenset[int] | None = None) -> Nodes:
-        """The program's nodes without markers; of their instructions those in ``kept``, all by default."""
+        """The program's nodes ``names`` without markers, with only the instructions in ``kept`` (None: all)."""
         graph = self.view.graph.nodes
         return {
             name: Node(name, tuple(self._code(name, kept)), graph[name].end)
@@ -117,7 +119,7 @@ class Dispatcher:
         block = self.view.cfg.blocks[self.view.block_of_name[name]]
         ends = len(targets(self.view.graph.nodes[name].end)) > 0
         depth, code = 0, list[Statement]()
-        # A location holds for all code after it, so that each block begins with the one in force.
+        # A location holds for all code after it, so each block begins with the one in force.
         code += [s for s in self.view.graph.nodes[name].code[:1] if isinstance(s, Location)]
         for index in block.statements():
             statement = self.view.body[index]
@@ -125,7 +127,7 @@ class Dispatcher:
             declares = isinstance(statement, RegisterDeclaration | Variable) and depth == 0
             if declares or is_annotation(statement) or isinstance(statement, Label | BranchTargets):
                 continue
-            # Of a loop that is none any more.
+            # It belongs to a loop that no longer exists.
             if isinstance(statement, Pragma) and name in self._cut:
                 continue
             if isinstance(statement, Instruction):
@@ -149,7 +151,7 @@ class Dispatcher:
             wanted, count = self._wanted[point.number], self._count[point.number]
             votes.append(op("vote.sync.ballot.b32", wanted, predicate(point.flag), FULL_WARP))
             votes.append(op("popc.b32", count, wanted))
-        # Each point pushes for all others: where there are many, they share that code.
+        # Each point pushes for all others: if there are many, they share that code.
         ways = self._pushing_together if len(self.plan.points) >= MANY else self._pushing_alone
         following, serve = ways(done, nodes)
         for point in self.plan.points:
@@ -164,8 +166,8 @@ class Dispatcher:
         return nodes
 
     def _pushing_alone(self, done: str, nodes: Nodes) -> tuple[str, Mapping[int, str]]:
-        """Where control goes to push all tokens, and then to ``done``; and by point, to push those at other points and
-        then to serve it.
+        """The node that pushes all tokens and then leads to ``done``, and for each point, the node that pushes the
+        tokens at other points and then serves it.
         """
         points = self.plan.points
         nothing = self._push_all(points, done, nodes)
@@ -176,7 +178,7 @@ class Dispatcher:
         return nothing, serve
 
     def _pushing_together(self, done: str, nodes: Nodes) -> tuple[str, Mapping[int, str]]:
-        """The same with one copy of each push, for a register says which point is served."""
+        """The same with one copy of each push: a register says which point is served."""
         build, served = self.builder, self.builder.register()
         following = done
         for point in self.plan.points:
@@ -193,7 +195,9 @@ class Dispatcher:
         return with_served(0), {p.number: with_served(p.number) for p in self.plan.points}
 
     def _serve(self, point: PointPlan, nodes: Nodes) -> str:
-        """The nodes that run the segment of a point in all lanes that hold or find a token; the first of them."""
+        """Adds the nodes that run a point's segment in all lanes that hold or find a token; returns the first's
+        name.
+        """
         builder, plan = self.builder, self.plan
         idle, rank, slot = (builder.register() for _ in range(3))
         takes = builder.flag()
@@ -217,7 +221,9 @@ class Dispatcher:
     def _push_all(
         self, points: Sequence[PointPlan], following: str, nodes: Nodes, served: Register | None = None
     ) -> str:
-        """The nodes in which lanes push the tokens that they hold at some points, but at the one that is ``served``."""
+        """Adds the nodes in which lanes push the tokens that they hold at ``points``, except at the one that is
+        ``served``; returns the name of the first.
+        """
         for point in points:
             some = self.builder.flag()
             push = self.builder.phase(nodes, point.phase("push"), self._push(point), Jump(following))
@@ -249,7 +255,9 @@ class Dispatcher:
         return [op("sub.s32", slot, last, slot)] if point.from_end else []
 
     def _segment(self, point: PointPlan, nodes: Nodes) -> str:
-        """The code of a token from a point to the next one, or to the end of its iteration; the name of its start."""
+        """Adds the code that a token runs from a point to the next one, or to the end of its iteration; returns the
+        name of its first node.
+        """
         builder, plan = self.builder, self.plan
         finish = self.entry
         if plan.owner is not None:
@@ -267,7 +275,7 @@ class Dispatcher:
             for other in plan.points
         }
 
-        # Of a chunk of inner iterations, all but the last begin the next one at once.
+        # All inner iterations of a chunk but the last begin the next one at once.
         again = builder.label("again") if point.chunk > 1 else ""
 
         def leads(target: str) -> str:
@@ -297,7 +305,9 @@ class Dispatcher:
         return builder.node(nodes, builder.label("resume"), start, Jump(begin))
 
     def drain(self, drained: str, nodes: Nodes) -> str:
-        """The nodes that lead to the dispatcher as long as tokens wait, and to ``drained`` then; the first's name."""
+        """Adds the nodes that lead to the dispatcher as long as tokens wait, and then to ``drained``; returns the
+        first's name.
+        """
         following = drained
         for point in self.plan.points:
             some = self.builder.flag()
@@ -308,7 +318,7 @@ class Dispatcher:
         return self.builder.node(nodes, self.builder.label("drain"), least, Jump(following))
 
     def setup(self) -> list[Instruction]:
-        """What the warp runs once before the loop, its lane number and the addresses of its stacks aside."""
+        """What the warp runs once before the loop, except for computing lane numbers and the stacks' addresses."""
         return [
             op("mov.u32", self.plan.least, SLOTS),
             *(op("mov.u32", point.top, 0) for point in self.plan.points),

@@ -1,4 +1,4 @@
-"""The drain: what is left on the stacks after the loop, outer paths first, and the barrier after it.
+"""The drain: it runs what is left on the stacks after the loop, outer paths first, and ends with a barrier.
 
 left:   top == 0: go on
 drain:  lanes below top pop a task each and run it
@@ -22,7 +22,7 @@ from cccopt.ccc.plan.stack import Value, clear
 def drain(
     code: RegionCode, copies: TaskCopies, sortings: Iterable[SortingCode], final: str, nodes: Nodes
 ) -> str:
-    """Adds the drain, which goes on to ``final``; the name of its first node."""
+    """Adds the drain, which goes on to ``final``; returns the name of its first node."""
     build, plan = code.builder, code.plan
     # Lanes that ran a popped task are not those that own it, and what follows may read what it wrote.
     last = [op("bar.warp.sync", FULL_WARP), *release(plan.claim, plan.lane, build)]
@@ -37,7 +37,7 @@ def drain(
 
 
 def _drain_path(code: RegionCode, copies: TaskCopies, path: PathPlan, following: str, nodes: Nodes) -> str:
-    """Adds the drain of one path's stack; the name of its first node."""
+    """Adds the drain of one path's stack; returns the name of its first node."""
     build, lane = code.builder, code.plan.lane
     some, mine = build.flag(), build.flag()
     first = [op("bar.warp.sync", FULL_WARP), op("setp.lt.s32", mine.register, lane, path.top)]

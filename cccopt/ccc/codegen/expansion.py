@@ -12,7 +12,7 @@ and runs 32 of them at a time (`cccopt.ccc.legality.counted_loops` finds such lo
             the owner's registers come by shuffles, those that grow in each inner iteration from its number
             lanes below rest run one inner iteration;  rest -= 32; rest > 0: window
 
-Neighbouring inner iterations run in neighbouring lanes: loads that follow the loop's counter are coalesced. Sums stay
+Neighboring inner iterations run in neighboring lanes: loads that follow the loop's counter are coalesced. Sums stay
 below 2^31 because a lane lays out no more than `MOST` inner iterations at a time.
 
 Khorasani 2016, 4.2 does this by hand (CTE), with a binary search instead of bits.
@@ -33,19 +33,20 @@ from cccopt.ptx.ir import Guard, Instruction, Operand, Pair, Register, SpecialRe
 from cccopt.ptx.isa import width
 
 MOST = 1 << 25
-"""Inner iterations of a lane that are laid out at a time."""
+"""The most inner iterations of a lane that are laid out at a time."""
 
 STEPS = (16, 8, 4, 2, 1)
 
 REDUX = op("redux.sync.or.b32", 0, 0, FULL_WARP)
-"""What brings the bits of all lanes together at once, where the target has it."""
+"""The instruction that combines the bits of all lanes at once, if the target has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """Registers: the position in the window just before a lane's first inner iteration, how many lanes but the first
-    have begun up to the position before the window, in lane k the k-th lane that has inner iterations, the position
-    after a lane's last one (for sums alone), and the bits that all lanes have set in the window.
+    """Registers. ``begin`` is the position in the window just before a lane's first inner iteration, ``end`` the
+    position after its last one (only for sums). ``begun`` is how many lanes, not counting the first, have begun before
+    the window. ``slot`` is, in lane k, the k-th lane that has inner iterations. ``begins`` has the bits that all lanes
+    have set in the window.
     """
 
     begin: Register
@@ -57,10 +58,11 @@ class _Bounds:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Registers of the expansion: the flag of lanes that have inner iterations, that of those with more than are laid
-    out now, and whether any has more; the number left after the first one; the steady registers as they are in a lane's
-    first one, and as they would be at the window's first position; a lane's count, the inclusive and exclusive sums of
-    the counts, and all that is left from the window on.
+    """Registers of the expansion. ``has`` flags lanes that have inner iterations, ``more`` those with more than are
+    laid out now; ``some`` says whether any lane has more. ``left`` is how many are left after the first one. ``starts``
+    are the registers that grow in each inner iteration as they are in a lane's first one, ``firsts`` as they would be
+    at the window's first position. ``counts`` is a lane's count, ``ends`` and ``before`` are the inclusive and
+    exclusive sums of the counts, and ``rest`` is all that is left from the window onwards.
     """
 
     has: Guard
@@ -79,8 +81,8 @@ class _State:
 @dataclass(frozen=True, slots=True)
 class ExpansionCode:
     """The code of one expanded loop: ``lane`` and ``before`` are the registers of the lane's number and of the mask of
-    those below it, ``iteration`` the nodes of one inner iteration on the program's registers, entered at the path's
-    beginning; it ends at ``next``. ``redux`` tells whether the target has `redux.sync`.
+    the lanes below it, ``iteration`` the nodes of one inner iteration on the program's registers, entered at the path's
+    beginning; it ends at ``next``. ``redux`` says whether the target has `redux.sync`.
     """
 
     path: PathPlan
@@ -93,7 +95,7 @@ class ExpansionCode:
     redux: bool
 
     def nodes(self, flag: Guard, after: str, certain: bool) -> tuple[Nodes, str]:
-        """The nodes and the name of the first, where lanes with ``flag`` have inner iterations, and all if
+        """The nodes and the name of the first; lanes with ``flag`` have inner iterations, and all lanes if
         ``certain``.
         """
         nodes: Nodes = {}
@@ -128,15 +130,15 @@ class ExpansionCode:
         )
 
     def _expand(self, nodes: Nodes, state: _State, flag: Guard, lay: str) -> str:
-        """Adds the node at which lanes with ``flag`` count their inner iterations; its name."""
-        # What lanes wrote before the loop, inner iterations read in other lanes.
+        """Adds the node at which lanes with ``flag`` count their inner iterations; returns its name."""
+        # Inner iterations read what other lanes wrote before the loop.
         code = [op("bar.warp.sync", FULL_WARP), *self._count(state.left), flag_op(state.has.register, flag)]
         code += [op(f"mov.b{width(self._type(n))}", start, own(n)) for n, start in state.starts.items()]
         label = self.builder.label("expand")
         return self.builder.node(nodes, label, code, Jump(lay), self.path.phase("expand"))
 
     def _lay(self, nodes: Nodes, lay: str, state: _State, window: str) -> None:
-        """Adds what lays the inner iterations of all lanes side by side."""
+        """Adds the code that lays the inner iterations of all lanes side by side."""
         counts, ends, before = state.counts, state.ends, state.before
         code = [*self._laid_out(state.left, state.has, counts), *self._sum(counts, ends)]
         code += [op("shfl.sync.idx.b32", state.rest, ends, 31, 31, FULL_WARP)]
@@ -174,7 +176,7 @@ class ExpansionCode:
         self.builder.node(nodes, self.next, step, Branch(last, window, ended, UNIFORM))
 
     def _round(self, nodes: Nodes, ended: str, again: str, state: _State, lay: str, after: str) -> None:
-        """Adds what goes back to ``lay`` while a lane has more inner iterations than are laid out at a time."""
+        """Adds the code that goes back to ``lay`` while a lane has more inner iterations than are laid out at once."""
         left, has, more, some = state.left, state.has, state.more, state.some
         bits = width(self.loop.count.type)
         code = [
@@ -193,7 +195,7 @@ class ExpansionCode:
         return next(v.type for v in self.path.stack.layout.values() if v.name == name)
 
     def _count(self, left: Register) -> list[Instruction]:
-        """The inner iterations after the first one that a lane with any has left."""
+        """Computes how many inner iterations a lane with any has left after the first one."""
         count, r = self.loop.count, self.builder.register
         bits = width(count.type)
         first, distance = r(f"b{bits}"), r(f"b{bits}")
@@ -218,7 +220,7 @@ class ExpansionCode:
         return [*code, op(f"selp.b{bits}", left, distance, 0, goes)]
 
     def _laid_out(self, left: Register, has: Guard, counts: Register) -> list[Instruction]:
-        """The inner iterations that a lane lays out now."""
+        """Computes how many inner iterations a lane lays out now."""
         bits = width(self.loop.count.type)
         some = left if bits == 32 else self.builder.register("b64")
         code = [op(f"min.u{bits}", some if bits == 64 else counts, left, MOST - 1)]
@@ -227,7 +229,7 @@ class ExpansionCode:
         return [*code, op("add.s32", counts, counts, 1), op("selp.b32", counts, counts, 0, has.register)]
 
     def _sum(self, counts: Register, ends: Register) -> list[Instruction]:
-        """The inclusive sum over the lanes."""
+        """Computes the inclusive prefix sum over the lanes."""
         code = [op("mov.b32", ends, counts)]
         for step in reversed(STEPS):
             other, below = self.builder.register(), self.builder.register("pred")
@@ -248,7 +250,9 @@ class ExpansionCode:
         state: _State,
         window: str,
     ) -> None:
-        """Adds the node ``name`` of ``code``, and what finds the lanes that have inner iterations, on to ``window``."""
+        """Adds the node ``name`` with ``code``, and code that finds lanes with inner iterations and goes to
+        ``window``.
+        """
         r, bounds, counts = self.builder.register, state.bounds, state.counts
         some, rank, busy, full = r("b32"), r("b32"), r("pred"), Guard(r("pred"))
         code += [
@@ -269,7 +273,7 @@ class ExpansionCode:
         self.builder.node(nodes, close, [*upward, *self._search(rank, bounds.slot)], Jump(window))
 
     def _search(self, ranks: Register, slot: Register) -> list[Instruction]:
-        """In lane k the first lane whose rank is above k; lane 31 where none is."""
+        """Finds in lane k the first lane whose rank is above k, or lane 31 if there is none."""
         code = [op("mov.u32", slot, 0)]
         for step in STEPS:
             rank, probe, below = (self.builder.register(type) for type in ("b32", "b32", "pred"))
@@ -282,7 +286,7 @@ class ExpansionCode:
         return code
 
     def _owner(self, bounds: _Bounds, owner: Register) -> list[Instruction]:
-        """The lane whose inner iteration is at this lane's position of the window."""
+        """Finds the lane whose inner iteration is at this lane's position of the window."""
         bit, rank, count = (self.builder.register() for _ in range(3))
         begins = bounds.begins
         return [
@@ -298,7 +302,7 @@ class ExpansionCode:
         ]
 
     def _all_bits(self, target: Register, bits: Register) -> list[Instruction]:
-        """The bits of all lanes together."""
+        """Combines the bits of all lanes."""
         if self.redux:
             return [op("redux.sync.or.b32", target, bits, FULL_WARP)]
         code = [op("mov.b32", target, bits)]
@@ -309,13 +313,14 @@ class ExpansionCode:
         return code
 
     def _given(self, bounds: _Bounds) -> list[Instruction]:
-        """Puts together what inner iterations of one lane in this window come to, and adds it to what the lane has."""
+        """Combines what each lane's inner iterations contribute in this window, and adds it to the lane's own value."""
         if not self.path.results.sums:
             return []
         r = self.builder.register
         far, last, given, begun = r("b32"), r("b32"), r("pred"), r("pred")
         code = [
-            # How many lanes below this one the owner's first one in the window is: right after the last bit set below.
+            # How many lanes below this one the owner's first one in the window is: that is right after the last bit
+            # set below.
             op("and.b32", far, bounds.begins, self.before),
             op("bfind.u32", far, far),
             op("add.s32", far, far, 1),
@@ -342,7 +347,7 @@ class ExpansionCode:
         return code
 
     def _received(self, firsts: Mapping[str, Register], owner: Register) -> list[Instruction]:
-        """The registers of the inner iteration at the lane's position, from its owner."""
+        """Fetches the registers of the inner iteration at the lane's position from its owner."""
         stack = self.path.stack
         code: list[Instruction] = []
         for word in stack.layout.words:
@@ -366,7 +371,7 @@ class ExpansionCode:
     def _shuffled(
         self, size: int, target: Register, source: Register, owner: Operand, how: str = "idx"
     ) -> list[Instruction]:
-        """The value of another lane: of ``owner``, or so many lanes below where ``how`` is ``up``."""
+        """Fetches the value of another lane: of ``owner`` or, if ``how`` is ``up``, of the lane that many below."""
         last = 0 if how == "up" else 31
         if size == 4:
             return [op(f"shfl.sync.{how}.b32", target, source, owner, last, FULL_WARP)]
@@ -382,6 +387,6 @@ class ExpansionCode:
         ]
 
     def _add(self, name: str, target: Register, times: Register, step: int, start: Operand) -> Instruction:
-        """``start`` and so many times the step, for the register ``name``: positions are below 2^31."""
+        """``start`` plus ``times`` the step, for the register ``name``: positions are below 2^31."""
         kind = "mad.wide.s32" if width(self._type(name)) == 64 else "mad.lo.s32"
         return op(kind, target, times, step, start)

@@ -1,13 +1,13 @@
-"""Registers that converged code may read before it writes them, along edges that no lane takes together.
+"""Registers that converged code may read before it writes them, along edges of which no lane takes all.
 
-A join brings all lanes together, those that go on elsewhere (a `continue`, the end of an arm) too, and a number sends
-each on its way. Along the edges, a lane may then come from any edge before the join to any edge after it:
+A join brings all lanes together, including those that go on elsewhere (a `continue`, the end of an arm), and a number
+sends each on its way. As far as edges show, a lane may then come from any edge before the join to any edge after it:
 
         A: mov.u32 %r1, 28;   ->  destination 1     join, dispatch     1: add.s32 %r2, %r1, 3;
         B: ...                ->  destination 0                        0: ...
 
-No lane of B reads %r1, but ptxas (13.0) knows no more than the edges: it may take any value for %r1, in lanes of A too.
-Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.2.5.
+No lane of B reads %r1, but ptxas (13.0) knows only the edges: it may assume any value for %r1, even in lanes of A. Aho,
+Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.2.5.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cccopt.ptx.ir import Register
 def exposed(
     nodes: Mapping[str, Node], entry: str, read_after: Collection[str], given: Collection[str]
 ) -> frozenset[str]:
-    """The registers without those ``given`` that are live at ``entry``; ``read_after`` are live outside of
+    """The registers, except those ``given``, that are live at ``entry``; ``read_after`` are live outside of
     ``nodes``.
     """
     names = program_order(nodes, reachable(nodes, [entry]))

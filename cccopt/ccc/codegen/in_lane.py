@@ -1,4 +1,4 @@
-"""The rewrite in the in-lane form: each lane runs its own iterations in order, and the warp votes which piece it runs.
+"""The rewrite in the in-lane form: each lane runs its own iterations in order, and the warp votes on what to run.
 
     before                              after
                                             lanes = activemask; state = 0; -> dispatch
@@ -12,12 +12,12 @@
                                         done:       bar.warp.sync lanes; each lane goes to its exit: D
 
 Each way to a point (`cccopt.ccc.regions.points`), to the header, and out of the loop sets the state and leads to the
-dispatcher, which heads the one new loop. Lanes that have left the loop stay there until none has work: each vote names
-all lanes that have entered together. No code is copied, and any lanes may enter. Lanes of a warp that enter apart run
-the loop apart, at the same time: they meet ahead of the votes, and not only in them, for the sake of ptxas
+dispatcher, which is the header of the only new loop. Lanes that have left the loop stay there until none has work: each
+vote names all lanes that have entered together. No code is copied, and any lanes may enter. Lanes of a warp that enter
+separately run the loop separately, at the same time. Because of ptxas, lanes meet before the votes and not only in them
 (docs/decisions/0030-lanes-meet-to-vote.md).
 
-Safety: EXACT, but for what depends on the order in which lanes run (`cccopt.ccc.legality.in_lane`).
+Safety: EXACT, except for what depends on the order in which lanes run (`cccopt.ccc.legality.in_lane`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _InLaneRewrite:
         graph = view.graph.nodes
         self.base = {name: self._plain(graph[name]) for name in program_order(graph, plan.region.nodes)}
         found = (target for node in self.base.values() for target in targets(node.end))
-        # A lane that traps ends the launch: nobody need wait for it.
+        # A lane that traps ends the launch: no lane needs to wait for it.
         elsewhere = plan.region.nodes | view.traps
         for point in plan.in_place:
             self.base[point.begin] = replace(self.base[point.begin], phase=point.phase)
@@ -88,14 +88,14 @@ class _InLaneRewrite:
         return Graph(enter if old.entry == header else old.entry, layout, old.declarations)
 
     def _plain(self, node: Node) -> Node:
-        """A node without markers, and without pragmas of what heads no loop any more."""
+        """A node without markers, and without pragmas if it no longer heads a loop."""
         kept = without_pragmas(node) if node.name in self.begins else node
         return replace(kept, code=tuple(parting(s) for s in kept.code if not is_annotation(s)))
 
     # --- the iteration ---
 
     def _iteration(self, added: Nodes) -> Nodes:
-        """The nodes of the loop. Each way to a point, or out, passes a node that tells where the lane waits."""
+        """The nodes of the loop. Each way to a point, or out, passes a node that records where the lane waits."""
         waits = {target: self._wait(number, added) for number, target in enumerate(self.begins + self.exits)}
         chunks = [point for point in self.plan.points if point.chunk > 1]
         nodes = dict(self.base)
@@ -108,8 +108,8 @@ class _InLaneRewrite:
         return nodes
 
     def _apart(self, point: LanePoint, nodes: Nodes) -> None:
-        """Gives lanes that have waited inside a loop a copy of the rest of their inner iteration. The loop in which
-        others run a chunk would have a second entry there.
+        """Gives lanes that have waited inside a loop a copy of the rest of their inner iteration. Otherwise, the loop
+        in which others run a chunk would have a second entry.
         """
         starts = [begin for begin in self.begins if begin in point.loop and begin != point.begin]
         between = {name: nodes[name] for name in point.loop if name not in self.begins}
@@ -122,7 +122,7 @@ class _InLaneRewrite:
 
     def _chunk(self, point: LanePoint, waits: Mapping[str, str], nodes: Nodes, added: Nodes) -> None:
         """Leads the loop of a point from one inner iteration to the next until the chunk has ended. Short ones are
-        written out several times.
+        unrolled.
         """
         begin = point.begin
         others = {target: wait for target, wait in waits.items() if target != begin}
@@ -153,8 +153,8 @@ class _InLaneRewrite:
     # --- the dispatcher ---
 
     def _enter(self, nodes: Nodes) -> str:
-        """The node by which lanes enter the loop. What they have set by the time that they come to a point or an exit
-        gets a value: as far as control flow tells, they may come there at once.
+        """The node through which lanes enter the loop. It gives a value to all registers that lanes set before they
+        come to a point or an exit: as far as control flow shows, they may come there at once.
         """
         view = self.view
         live_in = {name: view.liveness.live_in[block] for name, block in view.block_of_name.items()}
@@ -168,7 +168,7 @@ class _InLaneRewrite:
         return self.builder.phase(nodes, f"enter_{self.builder.region}", code, Jump(self.dispatch))
 
     def _dispatcher(self, nodes: Nodes) -> None:
-        """The nodes in which lanes vote which point they serve, and those that serve it."""
+        """Adds the nodes in which lanes vote on the point to serve, and those that serve it."""
         order = self.plan.order
         served = {point.number: self._serve(point, nodes) for point in self.plan.points}
         names = [self.dispatch, *(self.builder.label("choose") for _ in order[1:]), self._done(nodes)]

@@ -1,7 +1,7 @@
 """A path on the registers of the lanes that came to it: the warp runs it at once, and nothing is stored.
 
-What tasks compute for themselves before a path (`cccopt.ccc.plan.compression`) these lanes compute there too, so
-that code before the branch whose values only paths read stays dead.
+These lanes also compute there what tasks compute for themselves before a path (`cccopt.ccc.plan.compression`), so code
+before the branch whose values only paths read stays dead.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def in_place(
     base: Mapping[str, Node],
     builder: Builder,
 ) -> tuple[str, Nodes]:
-    """The name of the first node, and a copy of the path's nodes in ``base`` and of the ``sunk`` code that no task runs
-    after it, which goes on to ``after``.
+    """The name of the first node, and copies of the path's nodes in ``base`` and of the ``sunk`` code after it that no
+    task runs; they go on to ``after``.
     """
     kept = {
         live.name: path.registers.uses[live.name]

@@ -1,15 +1,15 @@
 """Where the warp reconverges: lanes that would go different ways pass one node together, with a flag and a destination.
 
 *Converged code* is code that all 32 lanes of a warp enter together: one iteration of the marked loop, or a path that
-the warp runs. Lanes that arrive at a marked path in it set a flag and go to the join instead; all others come there
-too:
+the warp runs. Lanes that arrive at a marked path in it set a flag and go to the join instead; all others also come
+there:
 
         before                          after
         A: @%p bra E;                   A:            (flag is !%p)
         P: ...                          join: vote, collect or run P, all 32 lanes
         E: C                            E: C
 
-The join is where the path's end leads. Each edge that leaves the part of the code before it, also one that goes
+The join is where the path's end leads. Each edge that leaves the part of the code before it, including one that goes
 elsewhere (a `continue`, the loop's exits), is led through the join with the number of its destination.
 """
 
@@ -24,17 +24,18 @@ from cccopt.ccc.function.graph import Branch, Jump, Node, Nodes, condition, reac
 from cccopt.ptx.ir import Guard, Instruction, Register
 
 Build = Callable[[str], tuple[Nodes, str]]
-"""From the node after the join to the join's nodes and the first of them."""
+"""Takes the node after the join; returns the join's nodes and the first of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """The join of paths of which a lane comes to one at most: their first nodes, all their nodes, the node that their
+    """The join of paths of which a lane comes to at most one: their first nodes, all their nodes, the node that their
     ends lead to, and what the warp runs where the converged code begins. A lane that comes to a path's first node runs
     what ``arrive`` says.
 
-    ``start`` gives the registers of the contexts a value in every lane: lanes that come to the join past the paths read
-    them too, under a false guard, and ptxas (13.0) takes any value for one that was never written, also where it was.
+    ``start`` gives the registers of the contexts a value in every lane. Lanes that come to the join past the paths also
+    read them, under a false guard; if a register is unwritten in some lanes, ptxas (13.0) may assume any value for it,
+    even in lanes that wrote it.
     """
 
     begins: tuple[str, ...]
@@ -51,9 +52,9 @@ def insert_flagged_join(
     build: Callable[[Guard, str, bool], tuple[Nodes, str]],
     builder: Builder,
 ) -> Nodes:
-    """`insert_join` for one path: ``build`` is given the flag of the lanes that want it, too, and whether all do.
+    """`insert_join` for one path: ``build`` also gets the flag of the lanes that want it, and whether all do.
 
-    Where one branch alone decides, its condition is the flag.
+    If a single branch decides, its condition is the flag.
     """
     (begin,) = join.begins
     rest = {name: node for name, node in nodes.items() if name not in join.paths}
@@ -104,7 +105,7 @@ def insert_join(
     own, first = build(next_node)
     out: Nodes = {**rest, **dispatch, **own}
 
-    # One route for each target: where several ends of another path led together, they must lead together still.
+    # One route for each target: if several ends of another path led to one node, they must still do so.
     routes = {end: first}
     for target in crossed:
         if target == end:

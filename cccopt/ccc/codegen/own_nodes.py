@@ -1,4 +1,4 @@
-"""The region's own nodes as all copies of them are made: without markers, and without what tasks run instead."""
+"""The region's own nodes, of which all copies are made: without markers, and without what tasks run instead."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class OwnNodes:
         self.nodes = {name: self._stripped(name) for name in program_order(view.graph.nodes, chosen)}
 
     def without(self, names: Collection[str], statements: Collection[int]) -> dict[str, Node]:
-        """The named nodes, without some statements of theirs."""
+        """The named nodes, without some of their statements."""
         gone = {id(self.view.body[index]) for index in statements}
         return {name: self._stripped(name, gone) for name in program_order(self.nodes, names)}
 
     def _stripped(self, name: str, gone: Collection[int] = ()) -> Node:
-        """A node of the region without markers and the statements of identities ``gone``, its jumps led past nodes that
-        do nothing, guards added to what tasks run instead, hammocks among it.
+        """A node of the region without markers and without the statements whose identities are ``gone``. Its jumps are
+        led past nodes that do nothing, and guards are added to what tasks run instead, including hammocks.
         """
         node = self._past_hammock(self.view.graph.nodes[name])
         code = tuple(
@@ -52,7 +52,7 @@ class OwnNodes:
         return replace(node, code=code, end=retarget(node.end, lambda t: forward(self.view, t)))
 
     def _past_hammock(self, node: Node) -> Node:
-        """A node with a branch that leads also those lanes past a hammock whose tasks run it."""
+        """A node whose branch also leads those lanes past a hammock whose tasks run it."""
         if node.name not in self._past or not isinstance(node.end, Branch):
             return node
         hammock, pushed = self._past[node.name]

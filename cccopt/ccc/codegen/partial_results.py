@@ -1,15 +1,15 @@
-"""The code that brings what tasks contribute to reductions to where it belongs (`cccopt.ccc.plan.partials`).
+"""The code that brings contributions of tasks to reductions to where they belong (`cccopt.ccc.plan.partials`).
 
-In the any-lane form a lane puts its partial into its own value after the loop. In the owner form each task ends with an
-atomic on its owner's slot:
+In the any-lane form, a lane combines its partial with its own value after the loop. In the owner form, each task ends
+with an atomic on its owner's slot:
 
     setp.ne.b32 %q, %partial, identity;
     @%q red.shared.add.f32 [%owner+offset], %partial;
 
-`min` and `max` in floating point keep their bits: in any order they give the same number, or the canonical NaN, and a
-value into which nothing is put stays as it is. With ``.NaN``, one exception is left, for infinity is the identity
-there: a NaN or (``.ftz``) a subnormal number from before the loop stays as it is, too, where nothing but infinities
-of the identity's sign come in. PTX does not say what NaN `min.f64` makes of two of them.
+`min` and `max` in floating point keep their bits: in any order, they give the same number, or the canonical NaN, and a
+value with which nothing is combined stays as it is. One exception is left with ``.NaN``, because infinity is the
+identity there: a NaN or (``.ftz``) a subnormal number from before the loop also stays as it is if only infinities of
+the identity's sign come in. PTX does not say which NaN `min.f64` makes of two of them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from cccopt.ptx.ir import Guard, Instruction, Register
 def deposit(
     partials: Iterable[Partial], address: Register, after: str, builder: Builder, *, reset: bool
 ) -> tuple[Nodes, str]:
-    """Nodes that give each lane's partials to the owners at ``address``, and with ``reset`` begin them anew; the name
-    of the first, which is ``after`` where there is nothing to give.
+    """Nodes that give each lane's partials to the owners at ``address`` and, with ``reset``, reset them; and the name
+    of the first, which is ``after`` if there is nothing to give.
     """
     nodes: Nodes = {}
     following = after
@@ -55,7 +55,7 @@ def _deposit(
     if operator.atomic is not None:
         code = [test, op(f"red.shared.{operator.atomic}", place, mine, guard=some), *reset]
         return builder.node(nodes, name, code, Jump(after))
-    # No atomic does it. One lane of those that meet at a slot wins each round, so that all come through.
+    # There is no atomic for it. In each round, one of the lanes that meet at a slot wins, so all come through.
     old, new, found = (builder.register(bits) for _ in range(3))
     again, attempt, done = builder.flag(), builder.label("attempt"), builder.label("given")
     start = (test, op(f"mov.{bits}", old, operator.identity))
@@ -74,7 +74,7 @@ def _deposit(
 def put(
     operator: Operator, target: Register, part: Register, names: Names, guard: Guard | None = None
 ) -> list[Instruction]:
-    """Puts ``part`` into ``target``, under a guard."""
+    """Combines ``part`` into ``target``, under a guard."""
     if operator.is_float_extreme:
         some, test = Guard(names.register("pred")), f"b{operator.bits}"
         if guard is None:
@@ -86,8 +86,8 @@ def put(
 
 
 def collect(partials: Iterable[Partial], slots: Slots, names: Names, *, header: bool) -> list[Instruction]:
-    """Puts what tasks contributed into the values that lanes have after the loop, and with ``header`` into those with
-    which they go on in it.
+    """Combines what tasks contributed into the values that lanes have after the loop and, with ``header``, into those
+    with which they go on in it.
     """
     code: list[Instruction] = []
     for reduction, part in {p.reduction: p.register for p in partials}.items():

@@ -1,12 +1,12 @@
-"""The vote at the join of one path, and what the warp does by its outcome.
+"""The vote at the join of one path, and what the warp does depending on its outcome.
 
     join:   idle = ballot(!p);  all lanes are idle: go on
     choose: missing = popc(idle);  top >= missing: take, else push
     push:   lanes with p push their tasks
     take:   lanes without p pop tasks; all 32 run the path
 
-Of a loop with a stack the warp runs inner iteration after inner iteration while idle lanes can be filled from the
-stack; when they no longer can, the lanes that still have some push them, and the warp goes on to find more.
+In a loop with a stack, the warp runs one inner iteration after another while idle lanes can be filled from the stack.
+When they no longer can, the lanes that still have inner iterations push them, and the warp goes on to find more.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cccopt.ptx.language import Language
 
 
 class PathVote:
-    """Makes the code of votes on one path each: lanes with a flag want it, all do if that is ``certain``, and the warp
+    """Makes the code of votes, each on one path: lanes with a flag want it, all do if that is ``certain``, and the warp
     goes on to the node ``after``. Each method returns the nodes and the name of the first.
     """
 
@@ -51,8 +51,8 @@ class PathVote:
         after = self._recompute(path, flag, after, nodes)
         begin, task = self.copies.task(path, after)
         if certain:
-            # All lanes have a task of their own: none need wait.
-            # Without a vote of its own, the path orders accesses to the stacks of those inside it and to owners' slots.
+            # All lanes have a task of their own: none needs to wait. Without a vote of its own, the path orders
+            # accesses to the stacks of those inside it and to owners' slots.
             ordered = path.results.owner is not None or any(map(self.code.plan.has_stack, path.children))
             order = self._order(path) if ordered else []
             code = [*order, *self._hold(path, flag), *self._admitted(path), *path.context.restore]
@@ -118,7 +118,7 @@ class PathVote:
         return StackTraffic(path, Ballot.fresh(self.builder), self.code.plan.lanes_before, self.builder)
 
     def _join(self, path: PathPlan, ballot: Ballot, flag: Guard, after: str, some: str, nodes: Nodes) -> str:
-        """The node at which the warp reconverges: on to ``some`` if any lane wants the path."""
+        """The node at which the warp reconverges; it goes on to ``some`` if any lane wants the path."""
         unwanted = self.builder.flag()
         code = [
             *self._hold(path, flag),
@@ -135,14 +135,14 @@ class PathVote:
 
     def _order(self, path: PathPlan) -> list[Instruction]:
         """The barrier between the accesses to the stack after this vote and those after the last one. A path inside an
-        `if` path needs none: the outer one's is between any two runs of its tasks.
+        `if` path needs none: the outer path's barrier is between any two runs of its tasks.
         """
         paths = self.code.plan.all_paths()
         once = any(path is p for outer in paths if not outer.path.is_loop for p in outer.children)
         return [] if once else [op("bar.warp.sync", FULL_WARP)]
 
     def _recompute(self, path: PathPlan, flag: Guard, after: str, nodes: Nodes) -> str:
-        """Lanes that wanted the path compute again what they read after it; the name of the node to go to."""
+        """Has lanes that wanted the path compute again what they read after it; returns the node to go to."""
         if not path.after.recomputed:
             return after
         build = self.builder

@@ -40,7 +40,7 @@ class Ballot:
 
 @dataclass(frozen=True, slots=True)
 class StackTraffic:
-    """Pushes and pops after a vote. ``lanes_before`` is the register with the mask of the lanes below the own one."""
+    """Pushes and pops after a vote. ``lanes_before`` is the register with the mask of the lanes below this one."""
 
     path: PathPlan
     ballot: Ballot

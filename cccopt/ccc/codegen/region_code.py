@@ -1,4 +1,4 @@
-"""What all code of one rewritten loop is made from: the function, the plan, the region's own nodes, and a builder."""
+"""The inputs for all code of one rewritten loop: the function, the plan, the region's own nodes, and a builder."""
 
 from __future__ import annotations
 

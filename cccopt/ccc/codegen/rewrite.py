@@ -11,13 +11,13 @@
                                         C: C; latch -> T
                                         drain: lanes below top pop and run P once
 
-Two forms. *Split*: the loop runs while all lanes continue, then lanes with iterations left go on in the original loop.
-*Idle lanes*: lanes whose loop has ended stay, flag down, until none is left. A path that is a loop is expanded
-(`cccopt.ccc.codegen.expansion`), or its task is one lane's remaining inner iterations: the warp runs one after the
-other and refills idle lanes from the stack.
+There are two forms. *Split*: the loop runs while all lanes continue, then lanes with iterations left go on in the
+original loop. *Idle lanes*: lanes whose loop has ended stay, with their flag cleared, until no lane has iterations
+left. A path that is a loop is expanded (`cccopt.ccc.codegen.expansion`), or its task is one lane's remaining inner
+iterations: the warp runs one after the other and refills idle lanes from the stack.
 
 Safety: ASSUMES that iterations are independent, which the pragma says; `cccopt.ccc.legality.rules` refuses the rest.
-Khorasani 2016, 4.1; what the thesis leaves to lock-step is explicit here (votes with masks, `bar.warp.sync`).
+Khorasani 2016, 4.1; what the thesis leaves to lockstep execution is explicit here (votes with masks, `bar.warp.sync`).
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Guard, Instruction, Register
 
 EARLY = 4
-"""Instructions with which all lanes give a register the value that lanes with iterations have in the loop."""
+"""The most instructions with which all lanes give a register the value that lanes with iterations have in the loop."""
 
 
 def rewrite(view: View, plan: Plan) -> Graph:
-    """The function's graph with the region of ``plan`` rewritten, the original loop kept beside the new one."""
+    """The function's graph with the region of ``plan`` rewritten; the original loop is kept next to the new one."""
     return _Rewrite(view, plan).graph()
 
 
@@ -69,7 +69,7 @@ class _Rewrite(LoopVersions):
         self.votes = VotesAtJoins(self.code)
 
     def version(self) -> tuple[str, Nodes]:
-        """The rewritten loop with all that leads to it and follows it; the name of its first node."""
+        """The first node's name, and the nodes of the rewritten loop and of what leads to it and follows it."""
         plan = self.plan
         exits = self.exits()
         alive = self.builder.flag()
@@ -80,7 +80,7 @@ class _Rewrite(LoopVersions):
         final = self._final(alive, leaving.number, exits, after)
         latch = self._single_latch() if plan.split else None
         if latch is not None:
-            # The latch's own condition tells who goes on: no flag to keep from iteration to iteration.
+            # The latch's own condition says which lanes go on: no flag has to be kept between iterations.
             going, outside = latch
             end_test = self.names.label("test")
             self.vote("all", test, alive, enter, self._not_entered(final, nodes), nodes)
@@ -102,14 +102,14 @@ class _Rewrite(LoopVersions):
         return self.rest_of_loop(going, following, nodes)
 
     def _not_entered(self, final: str, nodes: Nodes) -> str:
-        """The node that leads to ``final`` where not all lanes have an iteration: nothing was pushed."""
+        """The node that leads to ``final`` if not all lanes have an iteration: nothing was pushed."""
         if self.plan.claim is None:
             return final
         code = release(self.plan.claim, self.plan.lane, self.builder)
         return self.builder.node(nodes, self.names.label("released"), code, Jump(final))
 
     def _single_latch(self) -> tuple[Guard, str] | None:
-        """If one branch alone decides between the next iteration and an exit: the condition to go on, and the exit."""
+        """If a single branch decides between the next iteration and an exit: the condition to go on, and the exit."""
         region = self.plan.region
         outer = {
             n: [
@@ -162,7 +162,7 @@ class _Rewrite(LoopVersions):
             if owned:
                 code += self.owners_slots(linear, stack, plan.slots, owned)
                 if any(path.results.owner for sorting in plan.sortings for path in sorting.paths):
-                    # Their remainder leaves it to the last push to order memory, and there may have been none.
+                    # Their drain relies on the last push to order memory, and there may have been none.
                     code.append(op("bar.warp.sync", FULL_WARP))
         code += [p.reset for p in plan.partials if p.offset is None]
         return [*code, *self.first_values(), *plan.rebuilt]
@@ -178,11 +178,11 @@ class _Rewrite(LoopVersions):
         return code
 
     def first_value(self, name: str) -> list[Instruction]:
-        """The value that lanes with iterations have in the loop, where a few instructions give it; else any value.
+        """The value that lanes with iterations have in the loop, if a few instructions compute it; else any value.
 
-        Two different ones would keep ptxas from leaving a parameter in constant memory. Sorted lanes and
-        expanded loops need the registers. In other loops, where it sees so few, ptxas has loads wait for one another:
-        sssp was a fifth slower with stacks.
+        Two different values would keep ptxas from leaving a parameter in constant memory. Sorted lanes and expanded
+        loops need the registers. In other loops, if ptxas sees so few registers in use, it makes loads wait for one
+        another: sssp was a fifth slower with stacks.
         """
         view, region = self.view, self.plan.region
         if not self.plan.sortings and not any(path.counted for path in self.plan.all_paths()):

@@ -8,10 +8,10 @@
     serve:  none is ready: go on;  b = one that is;  all 32 lanes load its tasks from waiting[b] on and run them;  serve
     drain:  for each path b: lanes below waiting[b] load a task each and run it
 
-A few paths are asked one after the other, of many one is found by its bit and a jump table. Lane b counts the tasks
-that wait for path b. Two paths fill one array from both of its ends: the even one from slot 0 upwards, the odd one from
-the last slot downwards. All paths have one layout: what any of them collects. One vote for each bit of the number
-replaces one for each path. Khorasani 2016, 4.1.4 collects one path after another.
+If there are few paths, each is tested in turn; if there are many, a ready one is found by its bit and a jump table.
+Lane b counts the tasks that wait for path b. Two paths fill one array from both of its ends: the even one from slot 0
+upwards, the odd one from the last slot downwards. All paths have one layout, which holds what any of them collects. One
+vote for each bit of the number replaces one for each path. Khorasani 2016, 4.1.4 collects one path after another.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NEITHER = 0x09
 
 
 Task: TypeAlias = "Callable[[PathPlan, str], tuple[str, Nodes]]"
-"""Makes a path's nodes that end at a given one; the name of the first."""
+"""Makes a path's nodes, which end at a given one; returns the name of the first, and the nodes."""
 
 
 class SortingCode:
@@ -52,7 +52,7 @@ class SortingCode:
         self.first = sorting.paths[0]
 
     def arrivals(self) -> tuple[dict[str, Instruction], Instruction]:
-        """What a lane runs that comes to each path's first node, and what it runs before that."""
+        """What a lane runs when it comes to each path's first node, and what it runs before that."""
         numbered = enumerate(self.sorting.paths)
         found = {path.path.begin: op("mov.u32", self.which, number) for number, path in numbered}
         return found, op("mov.u32", self.which, len(self.sorting.paths))
@@ -80,8 +80,8 @@ class SortingCode:
         return [op("mov.u32", self.sorting.waiting, 0)]
 
     def nodes(self, task: Task, in_place: Task, after: str) -> tuple[Nodes, str]:
-        """The nodes from the join on, and the join. ``task`` makes a path's task, ``in_place`` the path as the program
-        has it, both ending at a node that they are given.
+        """The nodes from the join onwards, and the join. ``task`` makes a path's task, ``in_place`` the path as the
+        program has it, both of which end at a node that they are given.
         """
         nodes: Nodes = {}
         if len(self.sorting.paths) > CHAIN:
@@ -90,7 +90,7 @@ class SortingCode:
             self._run_each_ready(task, after, nodes)
         targets: list[str] = []
         for path in self.sorting.paths:
-            # Where lanes agree nothing has become ready.
+            # If lanes agree, nothing has become ready.
             begin, added = in_place(path, after)
             targets.append(begin)
             nodes.update(added)
@@ -108,7 +108,7 @@ class SortingCode:
         )
 
     def drain(self, task: Task, following: str, nodes: Nodes) -> str:
-        """The remainder, path by path, by tasks of its own; the name of the node to go to."""
+        """Adds the drain, which runs the remaining tasks path by path in its own copies; returns the first's name."""
         for index, path in reversed([*enumerate(self.sorting.paths)]):
             begin, added = task(path, following)
             nodes.update(added)
@@ -121,14 +121,14 @@ class SortingCode:
             phase = path.phase("drain")
             end = Branch(mine, load, following)
             following = self.builder.node(nodes, self.builder.label(phase), code, end, phase)
-        # Pushes end with a barrier: none need be here.
+        # Pushes end with a barrier: none is needed here.
         return following
 
     # --- the parts of the join ---
 
     def _sort(self) -> tuple[list[Register], list[Register], Register, list[Instruction]]:
-        """The bits of the number, each all over a word; the ballots over them; the register with the lanes of one's own
-        number; and the code.
+        """The bits of the number, each spread over a word; the ballots over them; the register with the mask of the
+        lanes that have this lane's number; and the code.
         """
         same = self.builder.register()
         spreads: list[Register] = []
@@ -148,7 +148,7 @@ class SortingCode:
         return spreads, ballots, same, code
 
     def _arrived(self, ballots: Sequence[Register]) -> tuple[Register, list[Instruction]]:
-        """The register in which lane b has the lanes that came to path b, and the code."""
+        """The register in which lane b has the mask of the lanes that came to path b, and the code."""
         came = self.builder.register()
         code: list[Instruction] = []
         for bit, ballot in enumerate(ballots):
@@ -158,7 +158,7 @@ class SortingCode:
         return came, code
 
     def _without_others(self) -> list[Instruction]:
-        """What lanes beyond the paths count is nothing, and no path's question."""
+        """Clears the bits of lanes beyond the paths; if there are few paths, no test reads these bits."""
         paths = len(self.sorting.paths)
         return [op("and.b32", self.ready, self.ready, (1 << paths) - 1)] if paths > CHAIN else []
 
@@ -204,7 +204,7 @@ class SortingCode:
         )
 
     def _run_each_ready(self, task: Task, after: str, nodes: Nodes) -> None:
-        """The question for each path in turn."""
+        """Adds a test for each path in turn."""
         following = after
         for index, path in reversed([*enumerate(self.sorting.paths)]):
             begin, added = task(path, following)
@@ -223,7 +223,7 @@ class SortingCode:
             following = self.builder.node(nodes, asked, test, Branch(ready, take, following, UNIFORM))
 
     def _run_any_ready(self, task: Task, after: str, nodes: Nodes) -> None:
-        """The question for any path that is ready, asked until none is."""
+        """Adds the choice of any path that is ready, repeated until none is."""
         chosen, one, slot = (self.builder.register() for _ in range(3))
         none = self.builder.flag()
         takes: list[str] = []
@@ -247,7 +247,7 @@ class SortingCode:
         return [op("shfl.sync.idx.b32", target, self.sorting.waiting, path, SLOTS - 1, FULL_WARP)]
 
     def _top(self, path: Operand, slot: Register) -> list[Instruction]:
-        """The slot from which each lane takes its task: a full warp's lie on top of those that go on waiting."""
+        """The slot from which each lane takes its task: a full warp's tasks lie on top of those that go on waiting."""
         return [*self._waiting(path, slot), op("add.s32", slot, slot, self.lane)]
 
     def _load(self, index: int, slot: Register, begin: str, nodes: Nodes) -> str:
@@ -266,7 +266,7 @@ class SortingCode:
         )
 
     def _target(self, path: PathPlan) -> Callable[[str], Register]:
-        """Where a path's task has a value of the common layout; anywhere, if it has no use for it."""
+        """The register of a path's task for a value of the common layout; a fresh one if the task does not use it."""
         known = {value.name for value in path.stack.layout.values()}
         types = {value.name: value.type for value in self.sorting.stack.layout.values()}
         return lambda name: path.registers.of(name) if name in known else self.builder.register(types[name])

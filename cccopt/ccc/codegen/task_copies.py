@@ -2,7 +2,8 @@
 
 A *task* is one run of an `if` path, one inner iteration of a loop that is expanded (`cccopt.ccc.codegen.expansion`), or
 one lane's remaining inner iterations of any other loop of tasks. Code that sinks into a task
-(`cccopt.ccc.legality.sunk_code`) runs at its end, and so does what gives its parts of reductions to their owner.
+(`cccopt.ccc.legality.sunk_code`) runs at its end, and so does the code that gives its parts of reductions to their
+owner.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ class TaskCopies:
     def iterations(
         self, path: PathPlan, busy: Guard, vote: str, alive: Guard | None = None
     ) -> tuple[str, Nodes]:
-        """Up to ``chunk`` inner iterations on the task's registers, with ``alive`` in those lanes only; ``busy`` tells
-        at ``vote`` whether iterations are left.
+        """Up to ``chunk`` inner iterations on the task's registers, with ``alive`` only in those lanes; at ``vote``,
+        ``busy`` says whether iterations are left.
         """
         build = self.builder
         nodes: Nodes = {}
@@ -122,7 +123,7 @@ class TaskCopies:
         return begin, nodes
 
     def _chunk(self, path: PathPlan, busy: Guard, again: str, landing: str, nodes: Nodes) -> str:
-        """Adds a loop of up to ``chunk`` inner iterations; the name of its first node."""
+        """Adds a loop of up to ``chunk`` inner iterations; returns the name of its first node."""
         build = self.builder
         together = unrolled(path.chunk, len(self.code.view.instructions(path.path.nodes)))
         left, more = build.register(), build.flag()
@@ -137,7 +138,7 @@ class TaskCopies:
         self, path: PathPlan, busy: Guard, again: str, landing: str, together: int, nodes: Nodes
     ) -> str:
         """Adds ``together`` inner iterations in a row on the program's own registers: the last goes on to ``again``, a
-        lane whose iterations have ended to ``landing``, its flag cleared. The name of the first node.
+        lane whose iterations have ended to ``landing``, with its flag cleared. Returns the name of the first node.
         """
         header, end = path.path.begin, path.path.end
         build = self.builder
@@ -170,8 +171,8 @@ class TaskCopies:
     # --- what ends a task ---
 
     def deposit(self, path: PathPlan, after: str, nodes: Nodes) -> str:
-        """Adds what gives a task's parts of reductions to its owner; the name of its first node, which is ``after``
-        where there is nothing to give.
+        """Adds the code that gives a task's parts of reductions to its owner; returns the name of its first node, which
+        is ``after`` if there is nothing to give.
         """
         if path.results.owner is None:
             return after
@@ -182,8 +183,8 @@ class TaskCopies:
         return first
 
     def _ending(self, path: PathPlan, after: str, nodes: Nodes) -> str:
-        """Adds what a task does at its end, on its registers: sunk code, then deposits; the name of its first node,
-        which is ``after`` where there is nothing to do.
+        """Adds what a task does at its end, on its registers: sunk code, then deposits; returns the name of its first
+        node, which is ``after`` if there is nothing to do.
         """
         after = self.deposit(path, after, nodes)
         if not path.after.sunk:
@@ -195,7 +196,7 @@ class TaskCopies:
         return names_of[first]
 
     def _sunk(self, path: PathPlan, after: str, nodes: Nodes) -> str:
-        """Adds the sunk code on the program's own registers; the name of its first node."""
+        """Adds the sunk code on the program's own registers; returns the name of its first node."""
         branches = {h.branch: h for h in path.after.hammocks}
         inside = {i for h in path.after.hammocks for i in h.statements}
         first = name = self.builder.label("tail")

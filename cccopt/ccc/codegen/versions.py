@@ -1,4 +1,4 @@
-"""Both versions of a marked loop in one function: the rewritten one for full warps, beside the original.
+"""Both versions of a marked loop in one function: the rewritten one for full warps, next to the original.
 
 select:  activemask full? else the original code
          where stacks are in global memory: an entry claimed? else the original code
@@ -72,8 +72,8 @@ class Leaving:
 
 
 class LoopVersions(ABC):
-    """Builds the rewritten loop of one region, with all that leads to it and out of it. ``base`` are the region's own
-    nodes and those of its preheader, by name.
+    """Builds the rewritten loop of one region, with all nodes that lead to it and out of it. ``base`` are the region's
+    own nodes and those of its preheader, by name.
     """
 
     def __init__(self, view: View, plan: LoopPlan, builder: Builder, base: Mapping[str, Node]) -> None:
@@ -86,7 +86,7 @@ class LoopVersions(ABC):
 
     @abstractmethod
     def version(self) -> tuple[str, Nodes]:
-        """The rewritten loop with all that leads to it and follows it; the name of its first node."""
+        """The first node's name, and the nodes of the rewritten loop and of what leads to it and follows it."""
 
     def graph(self) -> Graph:
         """The function with both versions of the region, and the choice between them at its ``for.begin``."""
@@ -99,7 +99,7 @@ class LoopVersions(ABC):
         first, claiming = self._claimed(first, original)
         mask, partial = self.names.register("b32"), self.builder.flag()
         added = {name: _with_mask(node, mask) for name, node in {**claiming, **added}.items()}
-        # Only 32 lanes that are there can see a full mask; a partial one merely runs the original.
+        # Only 32 lanes that are together can see a full mask; with a partial one, they merely run the original.
         test = [op("activemask.b32", mask), op("setp.ne.s32", partial.register, mask, FULL_WARP)]
         choose = self.builder.node(choice, self.names.label("choose"), test, Branch(partial, original, first))
         ahead = set(predecessors(old.nodes).get(region.select, [])) - original_nodes
@@ -115,7 +115,7 @@ class LoopVersions(ABC):
         return Graph(entry, layout, (*old.declarations, *self._shared()))
 
     def _claimed(self, loop: str, original: str) -> tuple[str, Nodes]:
-        """The node that leads to ``loop`` with an entry of the pool, where the plan claims one, and those added."""
+        """The node that leads to ``loop``, with an entry of the pool if the plan claims one, and the nodes added."""
         nodes: Nodes = {}
         if self._plan.claim is None:
             return loop, nodes
@@ -138,7 +138,7 @@ class LoopVersions(ABC):
         """
         region = self._plan.region
         ways: Nodes = {}
-        # One node for lanes from ahead of the loop and from inside would be a second way into it.
+        # One node for lanes from before the loop and from inside it would be a second way into it.
         ahead, leave = (
             {target: self._leave(ways, place, leaving, goal) for place, target in enumerate(leaving.exits)}
             for goal in (test, end)
@@ -164,7 +164,7 @@ class LoopVersions(ABC):
         loop = (t for n in program_order(self.base, region.nodes) for t in targets(self.base[n].end))
         past = (t for n in program_order(self.base, region.preheader) for t in targets(self.base[n].end))
         found = [*loop, *(t for t in past if t not in region.preheader)]
-        # A lane that traps ends the launch: nobody need wait for it.
+        # A lane that traps ends the launch: no lane needs to wait for it.
         elsewhere = region.nodes | self.view.traps
         return list(dict.fromkeys(t for t in found if t not in elsewhere))
 
@@ -214,8 +214,8 @@ class LoopVersions(ABC):
         ]
 
     def first_thread(self, target: Register) -> tuple[Register, list[Instruction]]:
-        """The code that puts the number in its block of the first thread of the warp, a multiple of 32, into
-        ``target``, and a register that is free afterwards.
+        """A register that is free afterwards, and the code that puts the number of the warp's first thread in its
+        block, a multiple of 32, into ``target``.
         """
         extent, row = self.names.register("b32"), self.names.register("b32")
         return row, [
@@ -230,14 +230,14 @@ class LoopVersions(ABC):
         ]
 
     def stacks(self) -> tuple[Register, Instruction]:
-        """The register with the address of the block's stacks, and what puts it there."""
+        """The register with the address of the block's stacks, and the instruction that puts it there."""
         register = self.names.register("b32")
         return register, op("mov.u32", register, Symbol(self._plan.stack_name))
 
     def owners_slots(
         self, linear: Register, stack: Register, slots: Slots, owned: Iterable[Reduction]
     ) -> list[Instruction]:
-        """Gives each lane of the warp that begins at thread ``linear`` its slots, which hold the first values."""
+        """Gives each lane of the warp that begins at thread ``linear`` its slots, which hold the initial values."""
         return [
             op("add.u32", linear, linear, self._plan.lane),
             op("mad.lo.u32", slots.address, linear, slots.stride, stack),
@@ -262,11 +262,11 @@ class LoopVersions(ABC):
 
 
 def _with_mask(node: Node, mask: Register) -> Node:
-    """A node whose collectives of full warps name the lanes by a register that holds -1.
+    """A node whose full-warp collectives name the lanes by a register that holds -1.
 
-    ptxas 13.0 takes -1 itself as a word that control flow around the collective does not diverge: lanes that leave an
-    inner loop one by one do not meet after it, and uniform registers that it keeps for them are overwritten by those
-    that are ahead (docs/decisions/0025-masks-in-registers.md).
+    ptxas 13.0 takes a literal -1 to mean that control flow around the collective does not diverge. Lanes that leave an
+    inner loop one by one then do not reconverge after it, and those that are ahead overwrite uniform registers that it
+    keeps for the others (docs/decisions/0025-masks-in-registers.md).
     """
     return replace(node, code=tuple(_named(s, mask) for s in node.code))
 

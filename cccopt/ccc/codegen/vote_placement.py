@@ -1,7 +1,7 @@
-"""What code generation asks of a form of tasks: where the warp votes on paths.
+"""What code generation requires of a form of tasks: where the warp votes on paths.
 
-`cccopt.ccc.codegen.votes_at_joins` places each vote where its path ends and the rest of the iteration begins, so that a
-task is the path alone (the detached form). Another form places votes elsewhere, and cuts tasks accordingly.
+`cccopt.ccc.codegen.votes_at_joins` places each vote where its path ends and the rest of the iteration begins, so a task
+is only the path (the detached form). Another form would place votes elsewhere, and cut tasks accordingly.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from cccopt.ptx.ir import Guard
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The node ``name``, new, by which all 32 lanes of a warp enter a piece of code together. It leads to ``begin``,
-    and lanes without ``alive``, where that is given, straight to ``end``.
+    """The new node ``name``, through which all 32 lanes of a warp enter a piece of code together. It leads to
+    ``begin``; if ``alive`` is given, lanes without it go straight to ``end``.
     """
 
     name: str
@@ -38,7 +38,7 @@ class VotePlacement(Protocol):
         given: Collection[str] = (),
         read_after: Collection[str] = (),
     ) -> Nodes:
-        """The code ``nodes`` with its entry, and with votes on ``paths`` in place of these.
+        """The code ``nodes`` with its entry, and with votes in place of ``paths``.
 
         Registers ``given`` have a value at the entry in all lanes, and keep it; ``read_after`` are those that are read
         after the code.

@@ -25,7 +25,7 @@ from cccopt.ccc.regions.values import live_outs
 
 
 class VotesAtJoins:
-    """Places votes at joins; ``copies`` makes the copies that run tasks, ``sortings`` the code of the shared ones."""
+    """Places votes at joins; ``copies`` makes the copies that run tasks, ``sortings`` the code of shared joins."""
 
     def __init__(self, code: RegionCode) -> None:
         self.code = code

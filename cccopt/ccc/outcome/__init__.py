@@ -1,1 +1,1 @@
-"""What a rewrite answers: refusals, remarks, and what became of each annotation."""
+"""What a rewrite reports: refusals, remarks, and what became of each annotation."""

@@ -6,8 +6,8 @@ from cccopt.choice import Choice
 
 
 class Mode(Choice):
-    """Whether to rewrite what is expected to pay; everything that can be rewritten, except loops that nvcc would
-    unroll; or nothing.
+    """What to rewrite: ``auto`` what is expected to pay off; ``always`` everything that can be rewritten, except loops
+    that nvcc would unroll or that have nothing to collect; ``off`` nothing.
     """
 
     AUTO = "auto"
@@ -17,10 +17,10 @@ class Mode(Choice):
 
 class Form(Choice):
     """The form of a rewritten loop (`cccopt.ccc.plan.form`), or of a path whose inner iterations are laid side by side.
-    In the `CARRIED` form tasks are whole rests of iterations (`cccopt.ccc.legality.carrying`), in the `IN_LANE` form
-    there are none (`cccopt.ccc.plan.in_lane`).
+    In the `CARRIED` form, a task is the whole rest of an iteration (`cccopt.ccc.legality.carrying`); the `IN_LANE` form
+    has no tasks (`cccopt.ccc.plan.in_lane`).
 
-    ``AUTO`` leaves the choice to the plan; ``NONE`` is that of code which stays as it is.
+    ``AUTO`` leaves the choice to the plan; ``NONE`` is the form of code that stays as it is.
     """
 
     NONE = ""
@@ -33,7 +33,7 @@ class Form(Choice):
 
 
 class StackMemory(Choice):
-    """Where stacks are: ``AUTO`` is shared memory, or global memory where they do not fit."""
+    """Where stacks are: ``AUTO`` means shared memory, or global memory if they do not fit there."""
 
     AUTO = "auto"
     SHARED = "shared"

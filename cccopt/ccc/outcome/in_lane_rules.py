@@ -1,4 +1,4 @@
-"""What the in-lane form refuses (`cccopt.ccc.legality.in_lane`), under the codes of the like in other forms."""
+"""What the in-lane form refuses (`cccopt.ccc.legality.in_lane`), under the codes of similar refusals in other forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusals and remarks: what the rewrite answers where it could change results, or where the user should know.
+"""Refusals and remarks: what the rewrite reports if it could change results, or if the user should know something.
 
 A refusal is an error with a code, the CUDA line, the reason and what would help (DESIGN 6); the pages of
 ``cccopt explain`` are in ``docs/codes``.
@@ -298,7 +298,7 @@ def refuse(
     help: str = "",
     notes: tuple[tuple[str, Place], ...] = (),
 ) -> Refusal:
-    """The refusal by ``rule`` at ``place``: ``details`` fill its message, ``why`` and ``help`` replace its own."""
+    """The refusal for ``rule`` at ``place``: ``details`` fill its message, ``why`` and ``help`` replace its own."""
     return Refusal(
         error(
             rule.code,
@@ -382,7 +382,7 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC044", "CCC048"),
     ),
 )
-"""What must hold for a rewrite, and the codes of the rules that refuse it elsewhere."""
+"""What must hold for a rewrite, and the codes of the rules that refuse it otherwise."""
 
 
 def table() -> str:

@@ -24,10 +24,10 @@ class ContextEntry:
 
 @dataclass(frozen=True, slots=True)
 class PredictedTime:
-    """The parts of what a marked loop is predicted to take in a run, in issue slots of a warp: those of its code with
-    all paths, those that the rewrite adds (``overhead``: votes, stacks, copies), and as many as pass while memory
-    delivers what the loop loads and stores, or while warps wait for results (``waiting``, 0 where no time of the kernel
-    was measured). They overlap, so that ``total`` is about the largest of issue, memory and waiting.
+    """The parts of the predicted time of a marked loop, in issue slots of a warp: those of its code with all paths, and
+    those that the rewrite adds (``overhead``: votes, stacks, copies). Further ones pass while memory delivers what the
+    loop loads and stores, or while warps wait for results (``waiting``, 0 if no time of the kernel was measured). The
+    parts overlap, so ``total`` is about the largest of issue, memory and waiting.
     """
 
     code: float
@@ -41,10 +41,10 @@ class PredictedTime:
 class Cost:
     """What a region was expected to cost and gain, in issue slots (`cccopt.ccc.profitability.model`).
 
-    ``slots`` is one run of the region's own code, ``taken`` the share of lanes that come to it (inner iterations a
-    lane, for the tasks of a loop). ``gain`` is how many times faster the marked loop was predicted to be with the
-    region collected than without it, ``break_even`` the slots of a run from which on that would be more than 1 (None:
-    never). With ``assumed`` no profile told how often lanes come. Of a loop, ``before`` and ``after`` are the parts of
+    ``slots`` is the cost of one run of the region's own code, ``taken`` the share of lanes that come to it (for the
+    tasks of a loop, inner iterations per lane). ``gain`` is how many times faster the marked loop was predicted to be
+    with the region collected than without it; it exceeds 1 if a run takes more than ``break_even`` slots (None: never).
+    ``assumed`` means that no profile said how often lanes come. For a loop, ``before`` and ``after`` are the parts of
     its time as it is and rewritten, for each iteration of the marked loop by a warp.
     """
 
@@ -61,16 +61,16 @@ class Cost:
 class RegionReport:
     """One marked loop or one copy of a marked path in ``kernel``.
 
-    ``outcome`` is ``rewritten`` or ``declined``; ``form`` is that of the loop, ``expanded`` for a path whose inner
+    ``outcome`` is ``rewritten`` or ``declined``; ``form`` is that of the loop, or ``expanded`` for a path whose inner
     iterations are laid side by side. ``context_bytes`` is the size of one task's context, ``shared_bytes`` what the
-    region adds to a block's static shared memory (a path's share of its loop's), ``global_bytes`` what a warp's stacks
-    take of global memory. ``labels`` maps a phase (``push``,
-    ``take``, ``drain``, ``original``, ...) to labels of the rewritten code. ``name`` is what the clause `name(...)`
-    calls it. ``cost`` is what `auto` decides by. ``resident`` is how many threads an SM has room for in blocks of
-    ``threads`` that use the kernel's shared memory, stacks included. In the in-lane form, lanes that come to what is
-    ``in_place`` run it at once: none waits there. ``unrolled`` are the inner iterations of a loop that nvcc may unroll
-    where it is not marked, unless the pragma asks for the rewrite (`always`). ``code`` is what the check of the output
-    needs to know of a rewritten loop; reports as JSON data leave these two out.
+    region adds to a block's static shared memory (for a path, its share of its loop's), ``global_bytes`` the global
+    memory that a warp's stacks take. ``labels`` maps a phase (``push``, ``take``, ``drain``, ``original``, ...) to
+    labels of the rewritten code. ``name`` is the name that the clause `name(...)` gives it. ``cost`` is what `auto`
+    decides by. ``resident`` is how many threads an SM has room for in blocks of ``threads`` that use the kernel's
+    shared memory, stacks included. In the in-lane form, lanes that come to a path or loop that is ``in_place`` run it
+    at once, without waiting. ``unrolled`` is the inner iterations of a loop that nvcc may unroll if it is not marked,
+    unless the pragma asks for the rewrite (`always`). ``code`` is what the check of the output needs to know about a
+    rewritten loop. Reports as JSON data leave out the last two.
     """
 
     kernel: str

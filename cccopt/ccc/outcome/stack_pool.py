@@ -1,4 +1,4 @@
-"""The pool of entries in global memory that holds stacks (`cccopt.ccc.plan.pool`), as a report tells it."""
+"""The pool of entries in global memory that holds stacks (`cccopt.ccc.plan.pool`), as reports describe it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The block that the stacks of a region must be large enough for, and the shared memory that it has for them."""
+"""The block for which the stacks of a region must be large enough, and the shared memory that it has for them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LARGEST_BLOCK = 1024
 
 
 def block_threads(function: Function, region: Region) -> tuple[int, tuple[Diagnostic, ...]]:
-    """The largest block that the stacks must be large enough for, and a remark when nothing tells it."""
+    """The largest block for which the stacks must be large enough, and a remark if its size is not known."""
     for directive in function.directives:
         if directive.name in (".reqntid", ".maxntid"):
             return prod(int(a) for a in directive.arguments), ()
-    # What a function is called from decides its block, and may launch any.
+    # A function's callers decide its block, and may launch one of any size.
     if region.annotation.block is not None and function.kind == "entry":
         return prod(region.annotation.block), ()
     help = "add `__launch_bounds__(N)` to the kernel, or `block(N)` to the pragma"
@@ -42,19 +42,19 @@ def block_threads(function: Function, region: Region) -> tuple[int, tuple[Diagno
 
 
 def whole_warps(threads: int) -> int:
-    """The threads of as many whole warps as ``threads`` need."""
+    """``threads`` rounded up to whole warps."""
     return (threads + SLOTS - 1) // SLOTS * SLOTS
 
 
 def check_size(view: View, region: Region, needed: int) -> None:
-    """Raises Refusal where the stacks need more bytes than a block has left."""
+    """Raises Refusal if the stacks need more bytes than a block has left."""
     left = SHARED_BYTES - static_shared_bytes(view.module, view.function)
     if needed > left:
         raise refuse(refusal.STACK, region.annotation.place, f"{needed:,}", f"{left:,}")
 
 
 def block_limit(view: View, region: Region) -> tuple[Directive, ...]:
-    """`block(...)` sized the stacks: a launch with a larger block must fail."""
+    """The directive that makes launches fail if their block is larger than `block(...)`, which sized the stacks."""
     known = any(d.name in (".maxntid", ".reqntid") for d in view.function.directives)
     if known or region.annotation.block is None or view.function.kind != "entry":
         return ()

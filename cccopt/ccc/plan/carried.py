@@ -1,8 +1,9 @@
-"""What a rewrite in the carried form needs to know of one region: what waits at each point, and how many may.
+"""What a rewrite in the carried form needs to know about one region: what waits at each point, and how many may.
 
-A warp serves a point when 32 of its lanes hold, or find on the stack, a token that waits there: later points first, so
-that tokens leave the loop before others come to where they wait. Tokens that lanes hold at other points are pushed
-meanwhile, and no lane begins an iteration until fewer than 32 tokens wait at each point. So the stack of a point needs
+A warp serves a point when 32 of its lanes hold a token that waits there or find one on the stack. It serves later
+points first, so tokens leave the loop before others come to where they wait. Tokens that lanes hold at other points are
+pushed meanwhile, and no lane begins an iteration until fewer than 32 tokens wait at each point. So the stack of a point
+needs
 
     32 slots            if it is the only one: its tokens are pushed where there are fewer than 32 of them in all
     63                  if no other point is on a cycle with it: up to 31 wait when a round begins, 32 more come from
@@ -10,8 +11,8 @@ meanwhile, and no lane begins an iteration until fewer than 32 tokens wait at ea
     31 n + 32           if n points are on one cycle (a marked inner loop and a path in it): 31 wait at each when a
                         round begins, in which lanes bring 32 more
 
-The last number bounds the tokens of all n points together, so that two stacks fill one array from both of its ends
-where that takes less room.
+The last number bounds the tokens of all n points together, so two stacks fill one array from both of its ends if that
+takes less space.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ from cccopt.ptx.ir import Guard, Instruction, Operand, Register
 
 @dataclass(frozen=True)
 class PointPlan:
-    """One point: ``path`` is its segment; ``flag`` tells in each lane whether the token that it holds is there, ``top``
-    counts those on the stack. The context holds ``values``; the stack may be that of another point, too, and is then
-    filled ``from_end``. Of an inner loop a token runs the nodes ``loop`` before it comes to another point, ``chunk``
-    times between two visits of the dispatcher; a path has none.
+    """One point: ``path`` is its segment; ``flag`` says in each lane whether the token that it holds is there; ``top``
+    counts the tokens on the stack. The context holds ``values``. If an earlier point has the same stack, this one fills
+    it ``from_end``. In an inner loop, a token runs the nodes ``loop`` before it comes to another point, ``chunk`` times
+    between two visits of the dispatcher; for a path, there are none.
     """
 
     path: Path
@@ -83,11 +84,12 @@ class PointPlan:
 class CarriedPlan:
     """One region in the carried form: its points in the order in which an iteration comes to them.
 
-    Tokens run on registers of their own: ``uses`` and ``definitions`` say by name which stands for which. ``code`` are
-    the statements that they run. ``least`` is how many tokens a point must have to be served: 32, and 1 at the end.
-    With ``split`` the loop ends with the first lane that has no iteration left, and the original one goes on.
-    Words that wait of local variables are aligned to ``alignments`` there, by name. Of what the stacks and the owners'
-    slots need, ``stack_bytes`` are in shared memory; with a ``claim`` the stacks are in global memory."""
+    Tokens run on registers of their own: ``uses`` and ``definitions`` map names of the program to them. ``code`` is the
+    statements that tokens run. ``least`` is how many tokens a point must have to be served: 32, and 1 at the end. With
+    ``split``, the loop ends with the first lane that has no iteration left, and the original one goes on. Local
+    variables with words that wait are aligned to ``alignments``, by name. ``stack_bytes`` is what the stacks and the
+    owners' slots take of shared memory; with a ``claim``, the stacks are in global memory.
+    """
 
     region: Region
     points: tuple[PointPlan, ...]
@@ -130,14 +132,14 @@ class CarriedPlan:
 def make_carried_plan(carried: CarriedRegion, options: StackOptions = ANY_MEMORY) -> CarriedPlan:
     """The plan for a region that `cccopt.ccc.legality.carried_region` accepts.
 
-    Raises Refusal where the stacks' size or a context cannot be handled.
+    Raises Refusal if the stacks' size or a context cannot be handled.
     """
     return first_that_fits(options, lambda space: _CarriedPlanner(carried, space).plan(options))
 
 
 @dataclass(frozen=True)
 class _Array:
-    """A stack of the points ``begins``; a second one fills it from its end."""
+    """A stack of the points ``begins``; a second point fills it from its end."""
 
     begins: tuple[str, ...]
     values: tuple[Value, ...]
@@ -145,7 +147,7 @@ class _Array:
 
 
 def _room(arrays: Sequence[_Array]) -> int:
-    """Bytes that the arrays of a warp take: all have as many slots."""
+    """Bytes that the arrays of a warp take; all have equally many slots."""
     most = max(array.slots for array in arrays)
     return most * sum(layout(array.values, SLOTS, 0).context_bytes for array in arrays)
 
@@ -220,7 +222,7 @@ class _CarriedPlanner:
         )
 
     def _alignments(self) -> Mapping[str, int]:
-        """The largest word that waits of each local variable, in bytes."""
+        """The size in bytes of the largest word that waits, for each local variable."""
         found: dict[str, int] = {}
         for path in self.region.paths:
             for word in self._local_words(path):
@@ -234,7 +236,7 @@ class _CarriedPlanner:
 
     @cached_property
     def _placements(self) -> Mapping[str, LiveIn]:
-        """What becomes of each register that tokens read: the same at all points, for they hand it on."""
+        """What becomes of each register that tokens read: the same at all points, because tokens hand it on."""
         view = self.view
         found: dict[str, list[LiveIn]] = {}
         updated = {r.register for r in self.carrying.reductions}
@@ -268,7 +270,7 @@ class _CarriedPlanner:
 
     @cached_property
     def _identities(self) -> Mapping[str, Sequence[LiveIn]]:
-        """What tokens read of the thread's identity from each point on, by its first node."""
+        """What tokens read of the thread's identity from each point onwards, by the first node of the point."""
         return {
             point.begin: identities(self.view, self.carrying.rest_code(point)) for point in self.region.points
         }
@@ -287,7 +289,7 @@ class _CarriedPlanner:
     def _points(
         self, arrays: Sequence[_Array], layouts: Mapping[str, Layout], bases: Mapping[int, Register]
     ) -> tuple[PointPlan, ...]:
-        """The points with their stacks, whose layouts go by the first node of the point."""
+        """The points with their stacks; ``layouts`` go by the first node of the point."""
         names, points = self.view.names, list[PointPlan]()
         for path, point in zip(self.region.paths, self.region.points, strict=True):
             words = layouts[path.begin]
@@ -312,7 +314,7 @@ class _CarriedPlanner:
         return tuple(points)
 
     def _loop(self, point: Point) -> frozenset[str]:
-        """What a token runs of an inner iteration before it comes to another point."""
+        """The nodes of an inner iteration that a token runs before it comes to another point."""
         if not point.annotation.variable:
             return frozenset()
         return self.carrying.segment(point) & marked_code(self.view, point, self.region.nodes)
@@ -327,12 +329,12 @@ class _CarriedPlanner:
         return (*(Value(x.name, x.type) for x in lives), *map(local_value, self._local_words(path)))
 
     def _local_words(self, path: Path) -> tuple[LocalWord, ...]:
-        """What the context of a point holds of local memory."""
+        """The words of local memory that the context of a point holds."""
         point = next(p for p in self.region.points if p.begin == path.begin)
         return self.carried.local.words(point)
 
     def _arrays(self) -> Sequence[_Array]:
-        """The stacks: one a point, or one for two, whichever takes less room."""
+        """The stacks: one per point or one for two points, whichever takes less space."""
         paths = self.region.paths
         alone = [_Array((p.begin,), self._values(p), self._most([p])) for p in paths]
         pairs = [paths[i : i + 2] for i in range(0, len(paths), 2)]
@@ -358,11 +360,11 @@ class _CarriedPlanner:
         return min(max(each) if one_cycle else sum(each), (SLOTS - 1) * len(self.region.points) + SLOTS)
 
     def _partial(self, reduction: Reduction, definitions: dict[str, Register]) -> Partial:
-        """What the tokens of a lane, or one token, add: its register is that of the accumulator."""
+        """What one token, or all tokens of a lane, add, in the register that replaces the accumulator."""
         register = definitions[reduction.register]
         return Partial(reduction, register, self.slots.offset(reduction))
 
 
 def partials_of(plan: CarriedPlan, *, owned: bool) -> Iterable[Partial]:
-    """The partial results that go to owners' slots, or those of which any lane keeps its share."""
+    """The partial results that go to owners' slots if ``owned``, else those of which any lane keeps its share."""
     return (p for p in plan.partials if (p.offset is not None) == owned)

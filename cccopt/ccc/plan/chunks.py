@@ -1,9 +1,8 @@
-"""How many inner iterations lanes run between two visits of a dispatcher, where the pragma leaves that open.
+"""How many inner iterations lanes run between two visits of a dispatcher, if the pragma leaves that open.
 
-A visit costs the same however short an inner iteration is. So short ones are run several at a time: as many as take
-`IN_LANE` or `MOVING` issue slots together. More of them would be cheaper still, but lanes that have ended
-their loop wait for the rest of the chunk. Where all lanes make the same known number of inner iterations, that is the
-chunk.
+A visit costs the same however short an inner iteration is, so several short ones run at a time: as many as take
+`IN_LANE` or `MOVING` issue slots together. More of them would be cheaper still, but lanes that have ended their loop
+wait for the rest of the chunk. If all lanes make the same known number of inner iterations, that is the chunk.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View
 
 IN_LANE = 128.0
-"""Issue slots of the inner iterations between two visits in the in-lane form: some five times those of a visit."""
+"""Issue slots of the inner iterations between two visits in the in-lane form: about five times those of a visit."""
 
 MOVING = 256.0
-"""The same where tasks move to other lanes: a vote that refills lanes takes about twice as long."""
+"""The same if tasks move to other lanes: a vote that refills lanes takes about twice as long."""
 
 MOST = 32
-"""Inner iterations of a chunk, unless their number is known."""
+"""The most inner iterations of a chunk, unless their number is known."""
 
 
 def chunk_of(view: View, annotation: Annotation, begin: str, code: Collection[str], slots: float) -> int:
     """The inner iterations of a chunk of the loop with header ``begin``: what the clause says, or as many as take
-    ``slots`` (infinite: `MOST`). Those nodes of one that lanes run before they may wait again are ``code``.
+    ``slots`` (infinite: `MOST`). ``code`` is the nodes of an inner iteration that lanes run before they may wait again.
     """
     if annotation.chunk is not None:
         return annotation.chunk

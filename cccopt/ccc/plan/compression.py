@@ -3,11 +3,11 @@
         cvt.s64.s32 %rd2, %r22;     P reads %rd2 (8 bytes): %r22 (4 bytes) is collected instead,
         @%p2 bra    J;              and each task begins with the conversion
 
-`cccopt.ccc.plan.rematerialization` tells which values can be computed again, and from which. The choice is a minimum
-cut: nodes are values, with edges from the operands of a computation to its result. Cutting a value
-means collecting it and costs its bytes; leaving it on the side of the sink means rebuilding it and costs its issue
-slots. Only a value that its register still holds where the path begins can be collected. Khorasani 2016, 4.1.3 (the
-thesis looks at direct operands only).
+`cccopt.ccc.plan.rematerialization` determines which values can be computed again, and from which others. The choice is
+a minimum cut: nodes are values, with edges from the operands of a computation to its result. Cutting a value means
+collecting it and costs its bytes; leaving it on the side of the sink means rebuilding it and costs its issue slots.
+Only a value that its register still holds where the path begins can be collected. Khorasani 2016, 4.1.3 (the thesis
+looks at direct operands only).
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from cccopt.ptx.ir import Instruction, Marker
 from cccopt.ptx.isa import width
 
 STORE_A_BYTE, LOAD_A_BYTE = 1.0, 1.0
-"""What a byte of context costs in issue slots: four bytes are stored in four, loaded and moved in about four."""
+"""The cost of a byte of context in issue slots: storing four bytes takes four, loading and moving them about four."""
 
 TAKEN = 0.9
-"""What a value costs in tasks if it is not computed before the branch: a little less, for not all lanes take it."""
+"""The factor for the cost of a value in tasks if it is not computed before the branch: a little less than 1, because
+not all lanes take the path.
+"""
 
 HOISTED = "hoisted"
 """The attribute of a begin marker that names the registers whose loads were moved before the path."""
@@ -38,10 +40,11 @@ HOISTED = "hoisted"
 
 @dataclass(frozen=True, slots=True)
 class Compressed:
-    """Live-ins with their final decisions, registers collected for what they rebuild, and the rebuild in order.
+    """Live-ins with their final decisions, including registers collected to rebuild others from, and the rebuilding
+    steps in order.
 
-    ``shared`` are values among the steps' operands that need no slot, as live-ins that are left out or rebuilt before
-    the loop.
+    ``shared`` are operands of the steps that need no slot, because they are live-ins that are left out or rebuilt
+    before the loop.
     """
 
     live_ins: tuple[LiveIn, ...]
@@ -58,7 +61,7 @@ def compress(
 ) -> Compressed:
     """The cheapest choice of what to collect for ``live_ins``; ``outer`` is the path around ``path``, if there is one.
 
-    Of what a variable loop writes, only such values are rebuilt as its header always finds computed alike.
+    Values that a variable loop writes are rebuilt only if they are computed the same way on every path to its header.
     """
     (found,) = compress_together(view, region, ((path, live_ins),), outer)
     return found
@@ -75,8 +78,8 @@ def compress_together(
 ) -> tuple[Compressed, ...]:
     """The cheapest choice for n paths that exclude each other: a value that k of them rebuild costs k / n of its slots.
 
-    On ``one_stack`` an iteration stores a value once, on stacks of their own once for each of the k paths. Nothing but
-    their tasks runs the statements ``sunk``.
+    With ``one_stack``, an iteration stores a value once; with separate stacks, once for each of the k paths. Only tasks
+    of the paths run the statements ``sunk``.
     """
     live = {live.name for _, live_ins in paths for live in live_ins}
     values = Rematerialization(view, region, [path for path, _ in paths], live, outer, sunk)
@@ -106,7 +109,7 @@ def _lanes(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """The choice among ``values`` of those to collect."""
+    """The choice of which ``values`` to collect."""
 
     values: Rematerialization
     one_stack: bool
@@ -185,9 +188,9 @@ class _Cut:
     def _graph(
         self, reached: Sequence[ReachingValue], wanted: Sequence[Mapping[str, ReachingValue]]
     ) -> nx.DiGraph:
-        """The values with what it costs to collect them, to rebuild them, and to compute them before the branch.
+        """The values with the cost of collecting them, of rebuilding them, and of computing them before the branch.
 
-        Prices are integers, so that equal ones are.
+        Prices are integers, so equal ones compare equal.
         """
         graph, values = nx.DiGraph(), self.values
         users = [values.sources(keys.values()) for keys in wanted]

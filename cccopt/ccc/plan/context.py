@@ -2,7 +2,7 @@
 
 A live-in is left out only if it has one value in all lanes and all later iterations and its definition runs in all 32
 lanes: it is uniform, defined once before the marked loop, or rebuilt there by the whole warp from such values. All
-others are collected, warp-uniform loop counters too: those change between push and pop.
+others are collected, even warp-uniform loop counters, which change between push and pop.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Placement(Choice):
 class LiveIn:
     """One register that a path reads before it writes it, and what becomes of it.
 
-    ``slice`` are the statements by which the whole warp rebuilds it; ``reason`` says why this was decided.
+    ``slice`` are the statements with which the whole warp rebuilds it; ``reason`` says why this was decided.
     """
 
     name: str
@@ -65,8 +65,8 @@ def live_ins(
 ) -> tuple[LiveIn, ...]:
     """The live-ins of ``path`` and of the ``sunk`` statements that run after it in the task, sorted by name.
 
-    ``around`` are registers that paths around it write: their tasks' own copies do not last. Of ``sums`` tasks have
-    parts of their own.
+    ``around`` are registers that paths around it write: their tasks' own copies do not last. Tasks have their own parts
+    of ``sums``.
 
     Raises Refusal for a value that cannot wait on a stack.
     """
@@ -92,7 +92,7 @@ def live_ins(
 
 
 def identities(view: View, code: Iterable[int]) -> tuple[LiveIn, ...]:
-    """What ``code`` reads that tells lanes apart, sorted by name."""
+    """The special registers read by ``code`` that distinguish lanes, sorted by name."""
     found: set[str] = set()
     for index in code:
         statement = view.body[index]
@@ -111,8 +111,8 @@ def _identity(name: str) -> LiveIn:
 
 
 def decide(view: View, region: Region, path: Path, begin: int, name: str, written: bool) -> LiveIn:
-    """What becomes of the value that ``name`` holds where ``path`` begins, at statement ``begin``; ``written``: the
-    path overwrites it.
+    """What becomes of the value that ``name`` holds where ``path`` begins, at statement ``begin``; ``written`` says
+    whether the path overwrites it.
     """
     type = view.types[name]
     definitions = view.reaching.reaching(begin, name)
@@ -126,7 +126,7 @@ def decide(view: View, region: Region, path: Path, begin: int, name: str, writte
             name, type, Placement.LEFT_OUT, "the same in all lanes and iterations, computed before the loop"
         )
     slice = None if written else rematerialization_slice(view.function, view.reaching, begin, name, available)
-    # Without statements of its own it is a register that a guarded instruction may have written once more.
+    # An empty slice means a register that a guarded instruction may have written once more.
     if slice and all(_uniform_source(view, index) for index in slice):
         return LiveIn(
             name,
@@ -142,7 +142,7 @@ def decide(view: View, region: Region, path: Path, begin: int, name: str, writte
 
 
 def rebuilt(view: View, live: LiveIn) -> tuple[list[Instruction], Register]:
-    """The code by which the whole warp computes a live-in before the loop, and the register that it leaves it in."""
+    """The code with which the whole warp computes a live-in before the loop, and the register that then holds it."""
     fresh: dict[str, Register] = {}
     code: list[Instruction] = []
     for index in live.slice:
@@ -176,7 +176,7 @@ def _same_in_whole_warp(view: View, region: Region, definition: int, register: s
 
 
 def _uniform_source(view: View, index: int) -> bool:
-    """Whether a statement that computes the same in each lane from the same registers does so without any."""
+    """Whether a statement computes the same in each lane if the registers that it reads are the same in each."""
     statement = view.body[index]
     assert isinstance(statement, Instruction)
     # Each lane that calls a function passes it arguments of its own.

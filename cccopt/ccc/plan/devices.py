@@ -1,4 +1,4 @@
-"""The largest device of each architecture: what a launch may run at once on any of them."""
+"""The largest device of each architecture, which limits what a launch may run at once."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ DEVICES = {
 """The largest part of each architecture (NVIDIA's data sheets; CUDA C++ Programming Guide, compute capabilities)."""
 
 UNKNOWN_DEVICE = Device(188, 2048, 32)
-"""For any other: as large as any. Blocks that are too many for the device only run later."""
+"""For any other architecture: as large as any. Blocks that are too many for the device just run later."""
 
 
 def target_of(module: Module) -> str:
-    """The target that the module names, ``sm_90`` or the like."""
+    """The target that the module names, for example ``sm_90``."""
     found = (i.arguments[0] for i in module.items if isinstance(i, Directive) and i.name == ".target")
     return next(found, "")
 
 
 def warps_at_once(module: Module, threads: int, resident: int | None) -> int:
-    """The warps of ``resident`` blocks of ``threads`` threads; as many as the target's largest device holds, if that is
-    None.
+    """The warps of ``resident`` blocks of ``threads`` threads; if ``resident`` is None, as many as the target's largest
+    device holds.
     """
     if resident is not None:
         return resident * -(-threads // WARP_SIZE)
@@ -53,6 +53,6 @@ def warps_at_once(module: Module, threads: int, resident: int | None) -> int:
 
 
 def device_of(module: Module) -> Device | None:
-    """The largest device of the module's target, None where that is not known."""
+    """The largest device of the module's target, None if that is not known."""
     number = target_of(module).removeprefix("sm_").rstrip("af")
     return DEVICES.get(int(number)) if number.isdecimal() else None

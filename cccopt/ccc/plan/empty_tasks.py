@@ -1,8 +1,8 @@
-"""Paths whose tasks would have nothing to do: collecting these can only cost time.
+"""Paths whose tasks would have nothing to do: collecting them can only cost time.
 
         if (x > 4) { y = x * 3; }          nothing reads y: the compiler leaves an empty path, or none
 
-An empty path may still have a task, where code after the join moves into the tasks of all its neighbours
+An empty path may still have a task, if code after the join moves into the tasks of all its neighbors
 (`cccopt.ccc.legality.sunk_code`).
 """
 
@@ -39,13 +39,13 @@ def _why(view: View, path: Path) -> str:
 
 
 def _conditions(view: View, path: Path) -> frozenset[str]:
-    """The predicates by which lanes come to a path."""
+    """The predicates that decide which lanes come to a path."""
     ends = (view.graph.nodes[name].end for name in view.sources[path.begin])
     return frozenset(end.guard.register.name for end in ends if isinstance(end, Branch))
 
 
 def _does_nothing(view: View, path: Path) -> bool:
-    """Whether nothing reads what the path computes, and it does nothing else. Loops may not end: they do something."""
+    """Whether the path only computes values that nothing reads. A loop may not end, which counts as an effect."""
     end = view.block_of_name.get(path.end)
     if path.is_loop or end is None or path.nodes & view.headers:
         return False

@@ -1,6 +1,6 @@
-"""Which form of the loop fits: *split* where trip counts differ by at most one over the lanes, else *idle lanes*.
+"""Which form of the loop fits: *split* if trip counts differ by at most one between the lanes, else *idle lanes*.
 
-Both are right for any loop; the choice is one of speed (DESIGN 4.2). The loops that split suits:
+Both are correct for any loop; the choice only affects speed (DESIGN 4.2). The split form suits these loops:
 
         for (i = tid + ctaid * ntid; i < n; i += ntid * nctaid)     affine start, grid stride, uniform bound
         for (k = 0; k < count; ++k)                                 all of it uniform
@@ -17,12 +17,12 @@ from cccopt.ptx.ir import Instruction
 
 _STRIDES = ("%ntid", "%nctaid")
 _DEEPEST = 8
-"""The longest chain of operations through which the stride of a loop is looked for."""
+"""The longest chain of operations in which the stride of a loop is searched for."""
 
 
 def is_split(view: View, region: Region) -> bool:
-    """Whether the loop is entered and left by one test each whose outcome is at most one iteration apart over the
-    lanes.
+    """Whether the loop has one test to leave it, and the lanes' outcomes of this test and of those to enter it are at
+    most one iteration apart.
     """
     loop, preheader = view.blocks_of(region.nodes), view.blocks_of(region.preheader)
     last = _leaving(view, loop - view.blocks_of(view.traps), loop)
@@ -35,7 +35,7 @@ def is_split(view: View, region: Region) -> bool:
 
 
 def _leaving(view: View, blocks: frozenset[int], inside: frozenset[int]) -> list[int]:
-    """The last statements of ``blocks`` from which lanes may go out of ``inside``."""
+    """The last statements of ``blocks`` from which lanes may leave ``inside``."""
     inside |= view.blocks_of(view.traps)
     return [
         view.cfg.blocks[block].stop - 1
@@ -45,8 +45,8 @@ def _leaving(view: View, blocks: frozenset[int], inside: frozenset[int]) -> list
 
 
 def _even(view: View, region: Region, branch: int, *, in_loop: bool) -> bool:
-    """Whether a branch tests a uniform value, or compares an index affine in the thread with a uniform bound; one
-    that ends iterations must advance by the size of a block or the grid.
+    """Whether a branch tests a uniform value, or compares an index affine in the thread with a uniform bound;
+    ``in_loop``, the index must advance by the size of a block or the grid.
     """
     statement = view.body[branch]
     if not isinstance(statement, Instruction) or statement.guard is None:
@@ -67,7 +67,7 @@ def _varying_reads(view: View, index: int) -> list[str]:
 
 
 class _IndexOrigin:
-    """Follows an index back to its start; ``stride`` tells whether the loop adds a block's or the grid's size to it."""
+    """Follows an index back to its start; ``stride`` says whether the loop adds a block's or the grid's size to it."""
 
     def __init__(self, view: View, region: Region) -> None:
         self.view = view
@@ -96,7 +96,7 @@ class _IndexOrigin:
         return True
 
     def _has_stride(self, index: int) -> bool:
-        """Whether the size of a block or of the grid is among what a uniform operand is computed from."""
+        """Whether a uniform operand is computed from the size of a block or of the grid."""
         reached = {index}
         front = reached
         for _ in range(_DEEPEST + 1):

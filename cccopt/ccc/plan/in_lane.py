@@ -1,28 +1,28 @@
-"""What a rewrite in the in-lane form needs to know of one region: its points, and which of them the warp serves first.
+"""What a rewrite in the in-lane form needs to know about a region: its points, and which of them are served first.
 
-Nothing moves between lanes. A lane that comes to a point waits there, and the warp votes which point it serves next.
+Nothing moves between lanes. A lane that comes to a point waits there, and the warp votes on the point to serve next.
 Point 0 is the header of the marked loop, where an iteration begins. A path, or expensive code after the inner loop, is
-served early, if `WAIT` lanes wait there; else the first of these at which any lane waits:
+served early if `WAIT` lanes wait there. Otherwise, the warp serves the first of these at which any lane waits:
 
     flattened   point 0, then loops without a mark around points, outer ones first
                 an inner loop, later ones first
                 what follows the inner loop, then a path, later ones first
     in step     whatever comes first in the program; the header of a loop comes after all that is in the loop
 
-Lanes at a path *wait* for `WAIT` of them, or until no other lane can go on. Where the marked loop is *flattened*, a
-lane that has ended an inner loop begins its next iteration while others still run theirs. What an iteration does
-besides is then run by few lanes at a time, and lanes in different iterations lose accesses that they make side by side:
-that pays where it is little (`LITTLE`). Elsewhere lanes begin their iterations together.
+Lanes at a path *wait* until `WAIT` of them are there, or until no other lane can go on. If the marked loop is
+*flattened*, a lane that has ended an inner loop begins its next iteration while others still run theirs. The rest of an
+iteration is then run by few lanes at a time, and lanes in different iterations no longer access memory side by side:
+that pays off if the rest is short (`LITTLE`). Otherwise, lanes begin their iterations together.
 
-Marked code at which waiting gains nothing is run in place by the lanes that come there:
+Marked code at which waiting gains nothing runs in place, in the lanes that come there:
 
-    paths, and loops in other inner loops, that are cheaper than a visit of the dispatcher, unless that is all that is
-    marked; a path in an inner loop takes two visits, for its lanes come back to the loop
-    where lanes begin their iterations together, loops without paths at which lanes wait: the last lane to leave one
+    paths, and loops in other inner loops, that are cheaper than a visit of the dispatcher, unless nothing else is
+    marked; a path in an inner loop takes two visits, because its lanes come back to the loop
+    if lanes begin their iterations together, loops without paths at which lanes wait: the last lane to leave one
     holds up the others whether they vote or not
 
-The headers of all loops around a point are points: a lane that has waited in a loop would come there past the
-dispatcher, by a second way.
+The headers of all loops around a point are points: otherwise, a lane that has waited in a loop would come to its header
+by a second way, past the dispatcher.
 """
 
 from __future__ import annotations
@@ -45,26 +45,27 @@ from cccopt.ccc.regions.points import Point, marked_code
 from cccopt.ptx.ir import Register
 
 WAIT = 16
-"""Lanes that an expensive point waits for. On an H100 a path of 320 multiply-adds that 1, 4, 8 of 32 lanes take gained
-2.3, 2.5, 1.7 by it.
+"""Lanes for which an expensive point waits. On an H100, a path of 320 multiply-adds that 1, 4, 8 of 32 lanes take
+gained 2.3, 2.5, 1.7 with it.
 """
 
 LITTLE = 64.0
-"""Issue slots that a lane runs from the header on before it waits, up to which the marked loop is flattened where no
-profile tells. On an H100, 23 kernels of other people's programs with more run at 0.86 of plain's speed if lanes begin
-together, at 0.69 if flattened; of those with less, a prime test runs at 1.92 flattened, at 0.89 with lanes together.
+"""Without a profile, the marked loop is flattened if a lane runs at most this many issue slots from the header until it
+waits. On an H100, 23 kernels of other people's programs with more slots run at 0.86 of plain's speed if lanes begin
+together, at 0.69 if flattened. Among those with fewer, a prime test runs at 1.92 flattened, at 0.89 with lanes
+together.
 """
 
 DEAR = 96.0
-"""Issue slots from which on lanes wait for others before they run what follows the only inner loop. With several loops
-each additional question that the dispatcher asks costs more than it gains: on an H100 0.85 became 0.63, 0.52 became
-0.37.
+"""Lanes wait for others before they run what follows the only inner loop if that takes at least this many issue slots.
+With several loops, each additional test of the dispatcher costs more than it gains: on an H100, 0.85 became 0.63, and
+0.52 became 0.37.
 """
 
 CHEAP = 24.0
-"""Issue slots up to which a path, or an inner iteration, is run in place: a visit of the dispatcher takes more. On an
-H100 a kernel whose inner iterations are a path of 37 slots ran at 0.45 of plain's speed when lanes waited for it, at
-1.01 in place.
+"""A path, or an inner iteration, of at most this many issue slots runs in place: a visit of the dispatcher takes more.
+On an H100, a kernel whose inner iterations are a path of 37 slots ran at 0.45 of plain's speed when lanes waited for
+it, at 1.01 in place.
 """
 
 
@@ -72,7 +73,7 @@ class Role(Enum):
     """What lanes that wait at a point are about to run."""
 
     ITERATION = "iteration"
-    AROUND = "around"  # a loop without a mark around other points
+    AROUND = "around"  # an unmarked loop around other points
     LOOP = "loop"
     AFTER = "after"  # what follows an inner loop
     PATH = "path"
@@ -80,10 +81,10 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class LanePoint:
-    """One point: ``number`` is the state of lanes that wait there, and ``here`` tells in each lane whether it does. A
-    marked one has an ``annotation``. It is served early if ``least`` lanes wait there. Lanes run ``chunk`` inner
-    iterations of a marked ``loop``, by its nodes, before they vote again; more than one are counted in ``left``. Of the
-    loop's nodes they run ``code`` before they come to another point.
+    """One point: ``number`` is the state of lanes that wait there; ``here`` says in each lane whether it does. A marked
+    point has an ``annotation``. The point is served early if ``least`` lanes wait there. ``loop`` is the nodes of a
+    marked inner loop. Lanes run ``chunk`` inner iterations of it before they vote again; more than one are counted in
+    ``left``. ``code`` is the nodes of the loop that they run before they come to another point.
     """
 
     role: Role
@@ -107,11 +108,11 @@ class LanePoint:
 class InLanePlan:
     """One region in the in-lane form: point 0, and its other points in the order in which an iteration comes to them.
 
-    ``in_place`` are the marked paths at which no lane waits. ``order`` is what the warp asks for, one after the other:
-    a point, and how many lanes must wait there to be served. ``lanes`` holds the mask of the lanes that vote. ``state``
-    is the number of the point at which a lane waits; larger numbers are those of the exits by which lanes leave.
-    ``visit`` are the issue slots of what a lane runs at a marked point before it may wait again, the least of all, if
-    lanes wait at all of them; 0 where cheap ones run in place.
+    ``in_place`` are the marked points at which no lane waits. ``order`` is what the warp tests, one after the other: a
+    point, and how many lanes must wait there for it to be served. ``lanes`` holds the mask of the lanes that vote.
+    ``state`` is the number of the point at which a lane waits; larger numbers are those of the exits through which
+    lanes leave. ``visit`` is the fewest issue slots that a lane runs at a marked point before it may wait again, if
+    lanes wait at all of these points; 0 if cheap ones run in place.
     """
 
     region: Region
@@ -130,8 +131,8 @@ class InLanePlan:
 
 
 def make_in_lane_plan(view: View, region: Region, *, flattened: bool | None = None) -> InLanePlan:
-    """The plan of a region, ``flattened`` or not (None: by cost). Raises Refusal where a lane comes to no other point
-    than the next iteration.
+    """The plan of a region, ``flattened`` or not (None: by cost). Raises Refusal if a lane comes to no point other than
+    the next iteration.
     """
     return _Planner(view, region, flattened).plan()
 
@@ -173,7 +174,7 @@ class _Planner:
     def _roles(
         self, apart: Mapping[str, Point], flattened: bool
     ) -> dict[str, tuple[Role, Annotation | None]]:
-        """Where lanes wait for what, if they wait at the marked points ``apart``: the marked ones have annotations."""
+        """What lanes wait for at which node, if they wait at the marked points ``apart``, which have annotations."""
         region = self.region
         after = dict.fromkeys(self._after(apart, flattened))
         roles: dict[str, tuple[Role, Annotation | None]] = {
@@ -199,14 +200,14 @@ class _Planner:
         return min(visits)
 
     def _is_without_paths(self, point: Point, apart: Mapping[str, Point]) -> bool:
-        """Whether what is marked is a loop in which lanes wait at none of the points ``apart``."""
+        """Whether the marked code is a loop that contains no path among the points ``apart``, at which lanes wait."""
         code = marked_code(self.view, point, self.region.nodes)
         paths = (other.begin for other in apart.values() if not other.annotation.variable)
         return point.annotation.variable and code.isdisjoint(paths)
 
     @staticmethod
     def _flattened(points: Iterable[LanePoint]) -> tuple[tuple[LanePoint, int], ...]:
-        """The order in which lanes begin their next iteration as soon as they can."""
+        """The order that lets lanes begin their next iteration as soon as they can."""
         roles = (Role.PATH, Role.AFTER, Role.LOOP)
         paths, after, loops = ([p for p in points if p.role is role][::-1] for role in roles)
         begins = [p for p in points if p.role in (Role.ITERATION, Role.AROUND)]
@@ -214,7 +215,7 @@ class _Planner:
         return (*early, *((p, 1) for p in (*begins, *loops, *after, *paths)))
 
     def _in_step(self, points: Iterable[LanePoint]) -> tuple[tuple[LanePoint, int], ...]:
-        """The order in which lanes wait for those behind them in the program."""
+        """The order that makes lanes wait for those that are behind them in the program."""
         view = self.view
         around = {view.name(loop.header): loop for loop in view.loops}
 
@@ -243,7 +244,7 @@ class _Planner:
             least = WAIT if role in waits else 1
             return LanePoint(role, begin, number, here, annotation, least)
         loop, code = self._loop(begin, annotation, roles)
-        # Lanes that begin together have nothing else to run: a vote tells that all have left the loop, or wait in it.
+        # Lanes that begin together have nothing else to run: a vote only shows that all have left the loop or wait.
         chunk = chunk_of(view, annotation, begin, code, IN_LANE if flattened else inf)
         left = view.names.register("b32") if chunk > 1 else None
         return LanePoint(role, begin, number, here, annotation, 1, loop, code, chunk, left)
@@ -260,7 +261,7 @@ class _Planner:
         return Role.LOOP if point.annotation.variable else Role.PATH
 
     def _is_cheap(self, point: Point, marked: Mapping[str, Point]) -> bool:
-        """Whether lanes run what is marked in place: a path, or a loop in another inner loop."""
+        """Whether marked code is cheap enough to run in place: a path, or a loop in another inner loop."""
         code = marked_code(self.view, point, self.region.nodes)
         blocks = self.view.blocks_of(code)
         begin = self.view.block_of_name[point.begin]
@@ -276,8 +277,8 @@ class _Planner:
         return self._cost(code) <= (2 * CHEAP if nested else CHEAP)
 
     def _after(self, apart: Mapping[str, Point], flattened: bool) -> Iterator[str]:
-        """Where lanes wait when they leave an inner loop: in step wherever more than a vote follows, flattened only
-        after the only loop and before `DEAR` slots or more.
+        """Where lanes wait when they leave an inner loop: in step, wherever more than a vote follows; ``flattened``,
+        only if there is no other loop and at least `DEAR` slots follow.
         """
         graph, region = self.view.graph.nodes, self.region
         loops = [point for point in apart.values() if point.annotation.variable]
@@ -292,7 +293,7 @@ class _Planner:
                     yield way
 
     def _until(self, begin: str, points: Collection[str]) -> frozenset[str]:
-        """The nodes that a lane runs from ``begin`` on before it comes to one of ``points``."""
+        """The nodes that a lane runs from ``begin`` until it comes to one of ``points``."""
         nodes = self.view.graph.nodes
         between = {n: nodes[n] for n in self.region.nodes if n == begin or n not in points}
         return frozenset(reachable(between, [begin]))
@@ -312,7 +313,7 @@ class _Planner:
         return Costs(view.module, view.body, view.cfg, view.reaching, view.loops)
 
     def _headers_around(self, begins: Iterable[str]) -> Iterator[str]:
-        """The headers of loops in the marked one around some of the nodes ``begins``, outer loops first."""
+        """The headers of loops inside the marked one that contain some of the nodes ``begins``, outer loops first."""
         view = self.view
         blocks = view.blocks_of(begins)
         nest = view.blocks_of(self.region.nodes)

@@ -14,13 +14,13 @@ from cccopt.ptx.isa import width
 
 
 def local_value(word: LocalWord) -> Value:
-    """The value of a context that a word of local memory is."""
+    """A word of local memory as a value of a context."""
     address = Address(Symbol(word.variable), number(word.offset) if word.offset else None)
     return Value(f"{word.variable}+{word.offset}", f"b{word.size * 8}", address)
 
 
 def local_live_ins(words: Iterable[LocalWord]) -> tuple[LiveIn, ...]:
-    """What reports say of the words: an entry for each stretch of bytes, named by where it begins and stops
+    """What reports say about the words: an entry for each contiguous range of bytes, named after its bounds
     (half-open).
     """
     stretches: list[tuple[str, int, int]] = []
@@ -38,12 +38,12 @@ def local_live_ins(words: Iterable[LocalWord]) -> tuple[LiveIn, ...]:
 
 
 def _named(variable: str) -> str:
-    """What a local variable is called: nvcc puts all that a function has into one."""
+    """The name of a local variable in reports: nvcc puts all local variables of a function into one."""
     return "local memory" if variable.startswith("__local_depot") else variable
 
 
 def realigned(declarations: Iterable[Statement], alignments: Mapping[str, int]) -> tuple[Statement, ...]:
-    """``declarations`` with local variables aligned to their words, and as large as these."""
+    """``declarations`` with local variables aligned to their words, and their sizes rounded up accordingly."""
     return tuple(
         _realigned(s, alignments[s.name]) if isinstance(s, Variable) and s.name in alignments else s
         for s in declarations
@@ -56,5 +56,5 @@ def _realigned(variable: Variable, alignment: int) -> Variable:
         size *= extent or 0
     rounded = (size + alignment - 1) // alignment * alignment
     aligned = replace(variable, alignment=max(variable.alignment or natural, alignment))
-    # Nothing but its size hangs on the type.
+    # Only the size of the variable depends on its type.
     return aligned if rounded == size else replace(aligned, type=".b8", dimensions=(rounded,))

@@ -18,8 +18,8 @@ from cccopt.ptx.ir import Instruction, Register
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """A task's part of a reduction, in ``register``; ``offset`` is that of its slot from the address that the
-    context holds, in bytes, None in the any-lane form.
+    """A task's part of a reduction, in ``register``; ``offset`` is the distance in bytes of its slot from the address
+    that the context holds, None in the any-lane form.
     """
 
     reduction: Reduction
@@ -28,27 +28,27 @@ class Partial:
 
     @property
     def reset(self) -> Instruction:
-        """Makes the partial the operator's identity."""
+        """Sets the partial to the operator's identity."""
         operator = self.reduction.operator
         return op(f"mov.b{operator.bits}", self.register, operator.identity)
 
 
 @dataclass(frozen=True)
 class Slots:
-    """The owners' slots of a region: ``address`` plus an offset is the lane's own; a thread has ``stride`` bytes."""
+    """The owners' slots of a region: a lane's are at ``address`` plus an offset; a thread has ``stride`` bytes."""
 
     address: Register
     stride: int
     offsets: dict[str, int]
-    """By the reduction's register, from the block's stacks on."""
+    """By the reduction's register, from the beginning of the block's stacks."""
     bytes: int
 
     def offset(self, reduction: Reduction) -> int | None:
-        """The offset of a reduction's slot, None where any lane may keep its part."""
+        """The offset of a reduction's slot, None if any lane may keep its part."""
         return self.offsets.get(reduction.register)
 
     def setup(self, reductions: Iterable[Reduction]) -> list[Instruction]:
-        """Gives the lane's own slots their first values."""
+        """Gives the lane's own slots their initial values."""
         operators = ((r.operator, self.offset(r)) for r in reductions)
         return [
             op(f"st.shared.b{o.bits}", at(self.address, offset), o.identity)
@@ -58,7 +58,7 @@ class Slots:
 
 
 def slots(reductions: Sequence[Reduction], threads: int, names: Names) -> Slots:
-    """Slots of the owners among ``reductions`` for ``threads`` threads, at the beginning of the block's stacks."""
+    """Slots for the ``reductions`` that have owners, for ``threads`` threads, at the start of the block's stacks."""
     owned = [r for r in reductions if not r.any_lane]
     stride = max((r.operator.bits // 8 for r in owned), default=4)
     offsets: dict[str, int] = {}

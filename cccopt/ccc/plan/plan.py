@@ -1,4 +1,4 @@
-"""What a rewrite needs to know of one region: contexts, stacks, names, form. `cccopt.ccc.plan.planning` decides it."""
+"""What a rewrite needs to know about a region: contexts, stacks, names, form. `cccopt.ccc.plan.planning` decides it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAIRED = 3 * SLOTS - 2
 
 @dataclass(frozen=True, slots=True)
 class TaskRegisters:
-    """The registers of the running task: what it reads for a register of the program, and what it writes."""
+    """The registers of the running task: what it reads and writes instead of a register of the program."""
 
     uses: Mapping[str, Operand]
     definitions: Mapping[str, Register]
@@ -51,9 +51,9 @@ class TaskContext:
 
 @dataclass(frozen=True, slots=True)
 class CodeAfter:
-    """Code after a path that does not simply run in the lane's own iteration, by its places in the function's body.
+    """Code after a path that does not simply run in the lane's own iteration, by its indices in the function's body.
 
-    ``sunk`` are the statements that run with the task instead, those of ``hammocks`` among them; ``updates`` are those
+    ``sunk`` are the statements that run with the task instead, including those of ``hammocks``; ``updates`` are those
     that update a task's parts of reductions, as they run there; ``skip_flags`` keep the lane from running them.
     ``recomputed`` are statements that a lane runs again for itself at the join, with ``temporaries`` for intermediate
     results.
@@ -67,8 +67,8 @@ class CodeAfter:
     temporaries: Mapping[str, Register]
 
     def recompute(self, body: Body) -> list[Instruction]:
-        """What the lane computes again, on its own registers but for intermediate results, which nothing reads later.
-        A register with both a value from before the path and an intermediate one changes its name where it is written.
+        """What the lane computes again, on its own registers except for intermediate results, which nothing reads
+        later. A register with both a value from before the path and an intermediate one is renamed once it is written.
         """
         code: list[Instruction] = []
         names: dict[str, Register] = {}
@@ -82,10 +82,10 @@ class CodeAfter:
 
 @dataclass(frozen=True, slots=True)
 class PartialResults:
-    """A task's parts of reductions: ``partials``, and ``sums``, which the warp puts together for each owner.
+    """A task's parts of reductions: ``partials``, and ``sums``, which the warp combines for each owner.
 
-    ``owner`` is the register of the task with the address of the slots of the lane that made it; the tasks of a loop
-    begin with ``resets``.
+    ``owner`` is the task's register with the address of the slots of the lane that made it; the tasks of a loop begin
+    with ``resets``.
     """
 
     partials: tuple[Partial, ...]
@@ -96,11 +96,11 @@ class PartialResults:
 
 @dataclass(frozen=True, slots=True)
 class PathPlan:
-    """One path: its number, the stack of its tasks and the register with the number of tasks on it, and the rest sorted
-    by what it decides.
+    """One path: its number, the stack of its tasks, the register with the number of tasks on it, and its other parts
+    grouped by subject.
 
     The inner iterations of a ``counted`` loop are expanded over the warp (`cccopt.ccc.codegen.expansion`): its stack is
-    the layout of a context only. Of another loop, lanes run ``chunk`` inner iterations between two votes.
+    the layout of a context only. In any other loop, lanes run ``chunk`` inner iterations between two votes.
     """
 
     path: Path
@@ -124,8 +124,8 @@ class PathPlan:
 class Sorting:
     """Exclusive paths that share a join (`cccopt.ccc.codegen.sorting`), by number.
 
-    ``stack`` has one layout for all paths, which share its slots by two. Lane b holds in ``waiting`` how
-    many tasks path b has.
+    ``stack`` has one layout for all paths, which share its slots in pairs. Lane b holds in ``waiting`` how many tasks
+    path b has.
     """
 
     paths: tuple[PathPlan, ...]
@@ -134,17 +134,17 @@ class Sorting:
 
     @property
     def bits(self) -> int:
-        """Bits of a path's number, or of that of the lanes that come to none."""
+        """The bits of a path's number; lanes that come to no path have a number, too."""
         return len(self.paths).bit_length()
 
     @property
     def bases(self) -> Mapping[int, tuple[Register, int]]:
-        """For each word size the register with the warp's base address, and its bytes a warp in shared memory."""
+        """For each word size, the register with the warp's base address, and the bytes per warp in shared memory."""
         return {size: (base, sorted_slots(len(self.paths)) * size) for size, base in self.stack.bases.items()}
 
 
 def sorted_slots(paths: int) -> int:
-    """Slots that a warp needs for exclusive paths, of which up to 31 tasks wait each while 32 more come in all.
+    """Slots that a warp needs for exclusive paths: up to 31 tasks of each wait while 32 more come in all.
 
     Two paths fill one array from both of its ends.
     """
@@ -156,8 +156,8 @@ class Plan:
     """One region: its paths (outer ones first in `all_paths`) and the registers that the whole warp shares.
 
     ``bases`` maps a word size to the register with the warp's base address in the stacks of paths that are not in
-    ``sortings``. Of what the stacks and the owners' slots need, ``stack_bytes`` are in shared memory; with a ``claim``
-    the stacks are in global memory.
+    ``sortings``. ``stack_bytes`` is what the stacks and the owners' slots take of shared memory; with a ``claim``, the
+    stacks are in global memory.
     """
 
     region: Region
@@ -178,7 +178,7 @@ class Plan:
     remarks: tuple[Diagnostic, ...] = field(default=())
 
     def sorting(self, path: PathPlan) -> Sorting | None:
-        """The group that the path shares a join with."""
+        """The group with which the path shares a join."""
         return next((s for s in self.sortings if any(path is p for p in s.paths)), None)
 
     def has_stack(self, path: PathPlan) -> bool:

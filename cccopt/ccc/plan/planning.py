@@ -1,4 +1,4 @@
-"""What a rewrite needs to know of one region, decided before anything is moved: contexts, stacks, names, form."""
+"""What a rewrite needs to know about one region, decided before anything is moved: contexts, stacks, names, form."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from cccopt.ptx.ir import Instruction, Operand, Register
 from cccopt.ptx.special import SPECIAL_TYPES
 
 SORTED_BYTES = 49152
-"""Bytes of a block's stacks up to which exclusive paths are sorted: there each path needs more slots."""
+"""Exclusive paths are sorted if a block's stacks then take at most this many bytes: sorted paths need more slots."""
 
 
 def make_plan(analysis: RegionAnalysis, form: Form = Form.AUTO, options: StackOptions = ANY_MEMORY) -> Plan:
     """The plan for a region that `cccopt.ccc.legality.rules` accepts. ``form`` is forced unless ``auto``.
 
-    Raises Refusal where the stack's size or a context cannot be handled.
+    Raises Refusal if the stack's size or a context cannot be handled.
     """
     return first_that_fits(options, lambda space: _plan_in(space, analysis, form, options))
 
@@ -56,7 +56,7 @@ def _plan_in(space: StateSpace, analysis: RegionAnalysis, form: Form, options: S
     view, region, sunk = analysis.view, analysis.region, analysis.sunk.values()
     threads, remarks = block_threads(view.function, region)
     groups = analysis.exclusive
-    # What makes contexts smaller than it pays for may let the lanes be sorted.
+    # Contexts that are smaller than is worthwhile by itself may allow the lanes to be sorted.
     for one_stack, tight in ((True, False), (True, True), (False, True)):
         planner = _Planner(analysis, threads, space, one_stack=one_stack, tight=tight)
         paths = tuple(planner.path(path) for path in region.paths)
@@ -94,7 +94,7 @@ def _plan_in(space: StateSpace, analysis: RegionAnalysis, form: Form, options: S
 
 
 def legal_plan(analysis: RegionAnalysis, form: Form = Form.AUTO, options: StackOptions = ANY_MEMORY) -> Plan:
-    """The plan for a region of which nothing is known yet. Raises Refusal."""
+    """The plan for a region about which nothing is known yet. Raises Refusal."""
     check(analysis)
     return make_plan(analysis, form, options)
 
@@ -121,7 +121,7 @@ class _Planner:
         self.rebuilt: list[Instruction] = []
         self._shared: dict[tuple[str, tuple[int, ...]], Register] = {}
         self._number = 0
-        # Statements that the sunk code of several paths holds are skipped by the lanes that took any of those paths.
+        # Lanes that took any of several paths skip the statements that the sunk code of these paths has in common.
         users: dict[int, frozenset[str]] = {}
         for begin, sunk in self.sunk.items():
             for index in sorted({*sunk.skipped} - sunk.dropped):
@@ -136,7 +136,7 @@ class _Planner:
         self._kept = {r: view.names.register(view.types[r.register]) for r in self.sums if r.any_lane}
 
     def skipped(self) -> Mapping[int, Register]:
-        """For each statement that tasks run instead of their lanes the flag of the lanes that leave it out."""
+        """For each statement that tasks run instead of their lanes, the flag of the lanes that skip it."""
         return {index: self._flags[group] for index, group in self._users.items()}
 
     def path(self, path: Path, outer: Outer | None = None) -> PathPlan:
@@ -190,7 +190,7 @@ class _Planner:
         )
 
     def _chunk(self, path: Path) -> int:
-        """A path inside of a loop needs the whole warp in each inner iteration."""
+        """The chunk of a path: 1 if there are paths inside it, which need the whole warp in each inner iteration."""
         if not path.is_loop or path.children:
             return 1
         return chunk_of(self.view, path.annotation, path.begin, path.nodes, MOVING)
@@ -242,7 +242,7 @@ class _Planner:
         )
 
     def _counted(self, path: Path, sunk: SunkCode, written: Collection[str]) -> CountedLoop | None:
-        """The path as a counted loop whose inner iterations nothing keeps in order."""
+        """The path as a counted loop whose inner iterations may run in any order, or None."""
         if not self.expand or not may_expand(path):
             return None
         if sunk.moved or sunk.recomputed or any(not r.any_lane for r in sunk.reductions):
@@ -261,7 +261,7 @@ class _Planner:
         return decide(self.view, self.region, path, begin, name, written)
 
     def _pointers(self, path: Path, counted: CountedLoop, uses: Mapping[str, Operand]) -> list[Instruction]:
-        """The code that makes the pointers of an inner iteration from its counter."""
+        """The code that computes the pointers of an inner iteration from its counter."""
         code: list[Instruction] = []
         for pointer in counted.pointers:
             base = self._same(path, pointer.base, written=False)
@@ -272,13 +272,13 @@ class _Planner:
         return code
 
     def _together(self, group: Sequence[Path], tight: bool) -> tuple[Compressed, ...]:
-        """The contexts of exclusive paths, which share their slots; if ``tight``, small ones at a higher price."""
+        """The contexts of exclusive paths, which share their slots; if ``tight``, smaller contexts at a higher cost."""
         found = [(path, self._live_ins(path)) for path in group]
         sunk = self.sunk[group[0].begin].dropped
         return compress_together(self.view, self.region, found, one_stack=not tight, sunk=sunk)
 
     def sorting(self, paths: Sequence[PathPlan]) -> Sorting:
-        """What the join of exclusive paths needs, its stacks laid out."""
+        """What the join of exclusive paths needs, with its stacks laid out."""
         register = self.view.names.register
         values = dict.fromkeys(value for path in paths for value in path.stack.layout.values())
         words = layout(values, sorted_slots(len(paths)) * self.room.warps, self.bytes)
@@ -298,7 +298,7 @@ class _Planner:
         return live_ins(self.view, self.region, path, sunk.moved, around, (*sunk.reductions, *sunk.sums))
 
     def _partial(self, reduction: Reduction) -> Partial:
-        """A task's part of a reduction; all paths share that of a lane."""
+        """A task's part of a reduction; all paths share the part that a lane keeps."""
         kept = self._kept.get(reduction)
         register = self.view.names.register(self.view.types[reduction.register]) if kept is None else kept
         return Partial(reduction, register, self.slots.offset(reduction))
@@ -321,7 +321,7 @@ class _Planner:
         return found
 
     def _update(self, index: int, partial: Partial) -> Instruction:
-        """A statement that updates a reduction, on a task's part of it."""
+        """A statement that updates a reduction, rewritten to update a task's part of it."""
         statement = self.view.body[index]
         assert isinstance(statement, Instruction)
         written, read = partial.reduction.updates[index]
@@ -368,7 +368,7 @@ def _summed(view: View, sunk: SunkCode) -> Iterable[LiveIn]:
 def _without_counters(
     found: Iterable[LiveIn], counted: CountedLoop, compressed: Compressed
 ) -> tuple[LiveIn, ...]:
-    """The live-ins of an inner iteration: what only counts them is not among these."""
+    """The live-ins of an inner iteration, with registers that only count the iterations left out."""
     read = counted.reads.union(name for step in compressed.steps for name, _ in step.operands)
     made = {pointer.register: pointer for pointer in counted.pointers}
     out: list[LiveIn] = []

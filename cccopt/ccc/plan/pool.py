@@ -1,14 +1,14 @@
 """The pool of stacks in global memory: entries, each with room for the stacks of one warp at one loop.
 
-A warp claims an entry before the loop and releases it after the drain (`cccopt.ccc.codegen.claim`); where it finds
-none, it runs the original loop. The stacks of a warp are a few kilobytes, which L1 mostly holds.
+A warp claims an entry before the loop and releases it after the drain (`cccopt.ccc.codegen.claim`); if it finds none,
+it runs the original loop. The stacks of a warp are a few kilobytes, which L1 mostly holds.
 
     byte 0 of an entry      1 while a warp has it; else 0, as all bytes are when the module is loaded
     byte 128 on             the stacks
 
-There are entries for all warps that the largest device of the target runs at once, and a quarter more, so that a fifth
-is free even then: a warp finds one after five tries on average. Loops with entries of one size share a pool, also where
-their kernels run at the same time: only claims tell which warp has an entry.
+There are entries for all warps that the largest device of the target runs at once, and a quarter more. So a fifth is
+free even then, and a warp finds one after five tries on average. Loops with entries of equal size share a pool, even if
+their kernels run at the same time: only claims decide which warp has an entry.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from cccopt.ptx.ir import Function, Module, Register, Variable
 from cccopt.text import Place
 
 HEAD = 128
-"""Bytes before the stacks of an entry, of which the claim takes four: a line of L1, so that stacks begin with one."""
+"""Bytes before the stacks of an entry, of which the claim takes four: a line of L1, so stacks begin on a new line."""
 
 LARGEST = 1 << 30
-"""Bytes that the pools of a module may take together: the device has that much less as long as the module is loaded."""
+"""Bytes that the pools of a module may take together: the device has that much less while the module is loaded."""
 
 _GRAIN = 1024
-"""Entries are multiples of it in bytes, so that more loops share a pool."""
+"""The size of an entry is a multiple of this many bytes, so more loops share a pool."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a plan has of a pool: ``entry`` is the register with the address of the warp's entry."""
+    """A plan's use of a pool: ``entry`` is the register with the address of the warp's entry."""
 
     pool: StackPool
     entry: Register
@@ -43,14 +43,14 @@ class Claim:
 
 def pool_for(module: Module, threads: int, end: int, resident: int | None) -> StackPool:
     """The pool for stacks that end at byte ``end`` of an entry, in ``resident`` blocks of up to ``threads`` threads at
-    once; as many warps as the target's largest device holds, if that is None.
+    once; if ``resident`` is None, for as many warps as the target's largest device holds.
     """
     warps = warps_at_once(module, threads, resident)
     return StackPool(warps + (warps + 3) // 4, (end + _GRAIN - 1) // _GRAIN * _GRAIN)
 
 
 def check_pools(pools: Iterable[StackPool], place: Place | None) -> None:
-    """Raises Refusal where the pools of a module take too much memory."""
+    """Raises Refusal if the pools of a module take too much memory."""
     needed = sum(pool.bytes for pool in pools)
     if needed > LARGEST:
         raise refuse(refusal.STACK_POOL, place, f"{needed:,}", f"{LARGEST:,}")

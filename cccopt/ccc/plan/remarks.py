@@ -1,4 +1,4 @@
-"""What a plan has to say to the user, beside what becomes of each path."""
+"""What a plan has to say to the user, besides what becomes of each path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cccopt.diagnostic import Diagnostic
 
 
 def reordered(region: Region, sums: Iterable[Reduction]) -> tuple[Diagnostic, ...]:
-    """REASSOCIATES: the user should know why last digits change."""
+    """Remarks for REASSOCIATES: the user should know why last digits change."""
     signs = dict.fromkeys(r.operator.sign for r in sums if r.operator.reassociates)
     return tuple(
         refusal.remark(
@@ -28,7 +28,7 @@ def reordered(region: Region, sums: Iterable[Reduction]) -> tuple[Diagnostic, ..
 
 
 def stack_remarks(view: View, region: Region, needed: int) -> tuple[Diagnostic, ...]:
-    """What the user should know of the memory that the stacks take, and of how often the new loop will run."""
+    """What the user should know about the memory that the stacks take, and about how often the new loop will run."""
     found: list[Diagnostic] = []
     if needed and any("extern" in v.linkage for v in shared_variables(view.module, view.function)):
         found.append(
@@ -55,7 +55,7 @@ def stack_remarks(view: View, region: Region, needed: int) -> tuple[Diagnostic, 
 
 
 def pool_remarks(region: Region, claim: Claim | None) -> tuple[Diagnostic, ...]:
-    """What the user should know of stacks in global memory."""
+    """What the user should know about stacks in global memory."""
     if claim is None:
         return ()
     pool = claim.pool

@@ -26,13 +26,13 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction
 
 CHEAP = 4.0
-"""Issue slots of one operation up to which it may be computed again."""
+"""An operation of at most this many issue slots may be computed again."""
 
 DEEPEST = 6
-"""Operations in a row that may be computed again, those aside that no lane then runs before the branch."""
+"""Operations in a row that may be computed again, not counting those that no lane then runs before the branch."""
 
 MOST_STEPS = 64
-"""Operations in all by which values of a path's context may be computed again."""
+"""Operations in all that may be computed again for values of a path's context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +65,10 @@ class Outer:
 
 
 class Rematerialization:
-    """The values of which tasks of ``paths``, which exclude each other, may compute again what they read.
+    """The values from which tasks of ``paths``, which exclude each other, may compute again what they read.
 
-    ``live`` are the paths' live-ins; nothing but their tasks runs the statements ``sunk``. `reach` fills ``steps``, and
-    ``shared``: values among the operands that tasks have without a slot, as live-ins left out or rebuilt before the
+    ``live`` are the paths' live-ins; only their tasks run the statements ``sunk``. `reach` fills ``steps`` and
+    ``shared``, the operands that tasks have without a slot, because they are live-ins left out or rebuilt before the
     loop.
     """
 
@@ -98,7 +98,7 @@ class Rematerialization:
         self.shared: dict[ReachingValue, LiveIn] = {}
 
     def reach(self, wanted: Sequence[ReachingValue]) -> list[ReachingValue]:
-        """All values from which those wanted can be computed again, themselves included; notes the steps."""
+        """All values from which those ``wanted`` can be computed again, including these; records the steps."""
         depth: dict[ReachingValue, int] = dict.fromkeys(wanted, 0)
         work = deque(depth)
         values: dict[ReachingValue, None] = {}
@@ -135,12 +135,12 @@ class Rematerialization:
         return found
 
     def sinks(self, step: Step) -> bool:
-        """Whether no lane computes it before the branch any more if tasks do."""
+        """Whether lanes no longer compute the step before the branch if tasks do."""
         return self._sinks(step.statement)
 
     def is_readable(self, name: str) -> bool:
-        """Whether the lane that makes the task has the register's value: a task of the outer path has few of them, and
-        what another path computes its tasks compute elsewhere.
+        """Whether the lane that makes the task has the register's value. A task of the outer path has few of them, and
+        the tasks of another path compute elsewhere what that path computes.
         """
         if name in self.live:
             return True
@@ -153,8 +153,8 @@ class Rematerialization:
         return self.sinking is not None and self.sinking.holds(statement)
 
     def _step(self, value: ReachingValue, depth: int) -> Step | None:
-        """The statement that computes a value, or None if it is expensive or too many of them lie before; an operation
-        that sinks may be both.
+        """The step that computes a value, or None if its statement is too expensive or too many steps already follow
+        it; an operation that sinks may be both.
         """
         if len(value.definitions) != 1:
             return self._common_step(value) if depth < DEEPEST else None
@@ -177,7 +177,7 @@ class Rematerialization:
         return Step(index, value, tuple(operands))
 
     def _share(self, operand: ReachingValue) -> None:
-        """Notes an operand that tasks have without a slot."""
+        """Records an operand if tasks have it without a slot."""
         name = operand.register
         changed = self.outer is not None and name in self.outer.written
         live = decide(self.view, self.region, self.path, self.begin, name, changed)
@@ -186,8 +186,8 @@ class Rematerialization:
             self.shared[operand] = live
 
     def _common_step(self, value: ReachingValue) -> Step | None:
-        """The cheap statement that computes a value where the path begins, by whichever definition: all that reach it
-        are alike, and what they read has not changed since. A loop's header has such values.
+        """The cheap statement that computes a value where the path begins, whichever definition reaches it: all of them
+        are identical, and what they read has not changed since. A loop's header has such values.
 
             shr.u64 %rd2, %rd1, 32;     before the loop, and again at its latch after a new %rd1
         """
@@ -222,7 +222,7 @@ class Rematerialization:
         return index != ENTRY and self.view.cfg.block_of(index) in self.view.blocks_of(self.region.nodes)
 
     def _value(self, statement: int, name: str) -> ReachingValue:
-        """The value of a register at a statement, which its register holds where all of the paths begin, or not."""
+        """The value of a register at a statement, and whether the register still holds it where all paths begin."""
         definitions = self.view.reaching.reaching(statement, name)
         held = (
             definitions == self.view.reaching.reaching(begin, name)

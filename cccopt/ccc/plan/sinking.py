@@ -1,4 +1,4 @@
-"""Values that nothing but some paths reads: where their tasks compute them, the code before the branch is dead.
+"""Values that only some paths read: if their tasks compute them, the code before the branch is dead.
 
         sqrt.rn.f32 %f3, %f2;       only the path reads %f3: if each task computes it from %f2, no lane does so before
         @!%p1 bra   J;              the branch (ptxas drops it), and no more tasks compute it than lanes did
@@ -26,8 +26,8 @@ from cccopt.ptx.isa import Control, Memory
 
 @dataclass(frozen=True)
 class Sinking:
-    """Which statements before ``paths`` compute what only these read, or the ``sunk`` statements that run after them in
-    their tasks alone. The paths exclude each other, or are one.
+    """Which statements before ``paths`` compute values that only these read, or only the ``sunk`` statements that run
+    after them in their tasks. The paths exclude each other, or there is only one.
     """
 
     view: View
@@ -37,9 +37,9 @@ class Sinking:
     _known: dict[int, bool] = field(default_factory=dict, compare=False, repr=False)
 
     def holds(self, statement: int) -> bool:
-        """Whether all that the statement computes ends in the paths, by way of such statements."""
+        """Whether the statement's result is used only in the paths, directly or through other such statements."""
         if statement not in self._known:
-            self._known[statement] = False  # no value of a cycle
+            self._known[statement] = False  # values on a cycle do not sink
             self._known[statement] = self._holds(statement)
         return self._known[statement]
 
@@ -58,8 +58,8 @@ class Sinking:
         )
 
     def _reads_in_path(self, reader: int, name: str, definition: int) -> bool:
-        """Whether the path that holds the statement begins with that value alone, or all those that leave it to sunk
-        code do.
+        """Whether only this definition of the value reaches the beginning of the path that holds the reader, or, if
+        sunk code reads it, of all paths that leave it to that code.
         """
         if reader in self.sunk:
             leaving = (p for p in self.paths if definition in definitions_at_end(self.view, p, name))
@@ -70,7 +70,7 @@ class Sinking:
 
     @cached_property
     def _path_begins(self) -> dict[int, int]:
-        """The first statement of the path of each block that is in one of the paths."""
+        """For each block in one of the paths, the first statement of its path."""
         return {
             block: self.view.cfg.blocks[self.view.block_of_name[path.begin]].start
             for path in self.paths
@@ -79,7 +79,7 @@ class Sinking:
 
     @cached_property
     def _before_paths(self) -> frozenset[int]:
-        """The blocks of the loop that are in no path but those around."""
+        """The blocks of the loop that are in no path except those around ``paths``."""
         others = (p for p in self.region.all_paths() if not all(path.nodes < p.nodes for path in self.paths))
         inside = frozenset(block for p in others for block in self.view.blocks_of(p.nodes))
         return self.view.blocks_of(self.region.nodes) - inside
@@ -98,8 +98,8 @@ def sinking(
 ) -> Sinking | None:
     """What may sink into ``paths`` and the ``sunk`` code of all their tasks.
 
-    None for a loop of tasks, where each pop would compute it, for a path around others, whose tasks have it from their
-    own, and for one of which its lane may compute something again for itself.
+    None for a loop of tasks, where each pop would compute it; for a path around others, whose tasks get it from its
+    task; and for a path from which its lane may compute something again for itself.
     """
     if any(path.is_loop or path.children for path in paths) or (
         len(paths) == 1 and live_outs(view, paths[0])
@@ -109,8 +109,8 @@ def sinking(
 
 
 def is_computation(instruction: Instruction, given: Collection[str] = ()) -> bool:
-    """Whether it computes one register from registers, constants and the special registers ``given`` alone, in any lane
-    at any time alike.
+    """Whether an instruction computes one register only from registers, constants and the special registers ``given``,
+    with the same result in any lane at any time.
     """
     facts = isa.facts(instruction)
     plain = facts.known and facts.pure and facts.memory is Memory.NONE and facts.control is Control.NEXT

@@ -1,7 +1,7 @@
 """The context stack: its layout in memory and the code that pushes and pops (DESIGN 4.2).
 
-Each warp has 32 slots, structure of arrays by word: values of 64 bits in words of 8 bytes, all else in words of 4.
-Predicates share one word, a bit each; values of 16 bits share a word by two.
+Each warp has 32 slots, as a structure of arrays by word: values of 64 bits in words of 8 bytes, all others in words of
+4. Predicates share one word, one bit each; 16-bit values are stored two to a word.
 
     address of word w, slot s = base + w * threads * size + (warp * 32 + s) * size
 
@@ -24,8 +24,8 @@ SLOTS = 32
 
 @dataclass(frozen=True, slots=True)
 class StateSpace:
-    """A state space that holds stacks: its ``name``, the type of its addresses, and the opcode that computes that of a
-    slot.
+    """A state space that holds stacks: its ``name``, the type of its addresses, and the opcode that computes the
+    address of a slot.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Layout:
 
 
 def layout(values: Iterable[Value], threads: int, start: int) -> Layout:
-    """The stack for contexts of ``values`` in blocks of up to ``threads`` threads, from byte ``start`` (of 8) on."""
+    """The stack for contexts of ``values`` in blocks of up to ``threads`` threads, from byte ``start`` (8-aligned)."""
     values = list(values)
     by_width = {
         bits: [v for v in values if v.type != "pred" and width(v.type) == bits] for bits in (64, 32, 16)
@@ -116,8 +116,8 @@ Lookup = Callable[[str], Operand]
 
 @dataclass(frozen=True)
 class StackCode:
-    """Spells the accesses to one stack. ``bases`` maps a word size to the register with the warp's own base address in
-    ``space``.
+    """Generates the accesses to one stack. ``bases`` maps a word size to the register with the warp's own base address
+    in ``space``.
     """
 
     layout: Layout
@@ -176,7 +176,7 @@ class StackCode:
             where = at(address[word.size], self.layout.offset(index) - below * word.size)
             load = f"ld.{self.space.name}.b{word.size * 8}"
             if word.packed:
-                # Where all lanes load, there is nothing of their own to keep.
+                # If all lanes load, they have nothing of their own to keep.
                 packing, packed = (
                     ([], self.names.register("b32")) if flag is None else self.pack(word, source)
                 )
@@ -191,8 +191,8 @@ class StackCode:
         return code
 
     def _to_local(self, value: Value, load: Instruction) -> list[Instruction]:
-        """The load of a word into a register of its own, and the store from there to where it belongs in local memory;
-        under the load's guard.
+        """The load of a word into a register of its own, and the store from there to its place in local memory, under
+        the load's guard.
         """
         (held, _), address, flag = load.operands, value.address, load.guard
         assert isinstance(held, Register)
@@ -201,7 +201,7 @@ class StackCode:
         return [*first, load, op(f"st.local.{value.type}", address, held, guard=flag)]
 
     def pack(self, word: Word, source: Lookup) -> tuple[list[Instruction], Register]:
-        """The code that puts the values of a word together, and the register that then holds it."""
+        """The code that packs the values of a word, and the register that then holds it."""
         address = word.values[0].address
         if address is not None:
             held = self.names.register(word.type)
@@ -225,7 +225,7 @@ class StackCode:
         return code, packed
 
     def unpack(self, word: Word, packed: Register, target: Callable[[str], Register]) -> list[Instruction]:
-        """The code that takes the values of a packed word apart."""
+        """The code that unpacks the values of a packed word."""
         if word.values[0].type != "pred":
             halves: list[Operand] = [target(v.name) for v in word.values]
             if len(halves) == 1:
@@ -240,13 +240,13 @@ class StackCode:
 
 
 def clear(value: Value) -> Instruction:
-    """Gives a register of the program any value at all."""
+    """Gives a register of the program an arbitrary value."""
     kind = "pred" if value.type == "pred" else f"b{width(value.type)}"
     return op(f"mov.{kind}", Register(value.name), 0)
 
 
 def copy_value(value: Value, source: Operand, target: Register) -> Sequence[Instruction]:
-    """The move of one value, none where source and target are one register."""
+    """The move of one value, nothing if source and target are one register."""
     if source == target:
         return ()
     kind = "pred" if value.type == "pred" else f"b{width(value.type)}"

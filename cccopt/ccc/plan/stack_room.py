@@ -1,4 +1,4 @@
-"""Where a plan puts the stacks of a region: shared memory, or global memory where that is too small."""
+"""Where a plan puts the stacks of a region: shared memory, or global memory if that is too small."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from cccopt.text import Place
 
 @dataclass(frozen=True, slots=True)
 class StackOptions:
-    """What a user says of stacks: the ``memory`` that holds them, and how many blocks run at once (None: as many as fit
-    on the largest device of the target).
+    """What a user says about stacks: the ``memory`` that holds them, and how many blocks run at once (None: as many as
+    fit on the largest device of the target).
     """
 
     memory: StackMemory = StackMemory.AUTO
@@ -50,7 +50,7 @@ def first_that_fits(options: StackOptions, plan: Callable[[StateSpace], _Plan]) 
 @dataclass(frozen=True, slots=True)
 class StackRoom:
     """The memory for the stacks of ``warps`` warps in ``space``: those of a block of ``threads``, after the owners'
-    ``slots``, or that of the one warp which has claimed the pool's ``entry``.
+    ``slots``, or those of the one warp that has claimed the pool's ``entry``.
     """
 
     view: View
@@ -75,16 +75,16 @@ class StackRoom:
         return self.slots.bytes if self.space is SHARED else HEAD
 
     def shared_bytes(self, end: int) -> int:
-        """The bytes of shared memory of stacks that end at byte ``end``, owners' slots included."""
+        """The bytes of shared memory that stacks ending at byte ``end`` take, including the owners' slots."""
         return end if self.space is SHARED else self.slots.bytes
 
     def bases(self, sizes: Iterable[int]) -> dict[int, Register]:
-        """Registers for the warp's own base addresses, by word size: in global memory the entry's for all."""
+        """Registers for the warp's own base addresses, by word size; in global memory, the entry's for all sizes."""
         register = self.view.names.register
         return {size: register(self.space.address) if self.entry is None else self.entry for size in sizes}
 
     def claim(self, end: int, options: StackOptions, place: Place | None) -> Claim | None:
-        """The claim of an entry whose stacks end at byte ``end``, if they are there and any is. Raises Refusal."""
+        """The claim of an entry whose stacks end at byte ``end``, if they are there and not empty. Raises Refusal."""
         if self.entry is None or end == HEAD:
             return None
         pool = pool_for(self.view.module, self.threads, end, options.resident)

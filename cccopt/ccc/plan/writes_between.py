@@ -12,7 +12,7 @@ from cccopt.ccc.regions.paths import Path
 
 
 class WritesBetween:
-    """Answers for the iterations of a marked loop; those of loops around ``path`` count as iterations, too."""
+    """Finds writes in the iterations of a marked loop; those of loops around ``path`` count as iterations, too."""
 
     def __init__(self, view: View, region: Region, path: Path) -> None:
         self.view = view
@@ -22,7 +22,7 @@ class WritesBetween:
         self._names: dict[int, set[str]] = {}
 
     def may_write(self, name: str, statement: int, begin: int) -> bool:
-        """Whether the register may be written from ``statement`` on and before ``begin``, within one iteration."""
+        """Whether the register may be written at or after ``statement`` and before ``begin``, within one iteration."""
         if statement == begin:
             return False
         block = self.view.cfg.block_of(statement)
@@ -33,7 +33,7 @@ class WritesBetween:
 
     def written_since(self, statement: int, definitions: Collection[int], begin: int) -> set[str]:
         """The registers that may be written after ``statement`` and before the next time that control comes to
-        ``begin``, on paths that pass none of ``definitions``, of which it is one.
+        ``begin``, on paths that pass none of ``definitions``, which include it.
         """
         cfg = self.view.cfg
         block, end = cfg.block_of(statement), cfg.block_of(begin)
@@ -64,7 +64,7 @@ class WritesBetween:
 
     @cached_property
     def _iteration(self) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
-        """For each block of the loop its successors and its predecessors within one iteration."""
+        """For each block of the loop, its successors and its predecessors within one iteration."""
         inside = self.view.blocks_of(self.region.nodes)
         around = self.region.loops_around(self.path)
         again = {

@@ -1,9 +1,9 @@
 """The numbers behind a decision for a region in the carried form.
 
-Before, a warp runs the marked path for the lanes that take it and the rest of the iteration once for all; afterwards
-full warps run both for those lanes, and the others' lanes still run the rest for themselves. So what a run by a full
-warp costs (`PathFlow.packed`) is the whole segment; of a loop it is an inner iteration, and the code after the loop
-in each round in which any lane leaves it.
+Before the rewrite, a warp runs the marked path for the lanes that take it, and the rest of the iteration once for all
+lanes. Afterwards, full warps run both for the lanes that take the path, and the other lanes still run the rest for
+themselves. A run by a full warp (`PathFlow.packed`) therefore costs the whole segment; for a loop, it costs an inner
+iteration, plus the code after the loop in each round in which any lane leaves it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def estimate_carried(
 
 
 def _marked(carried: CarriedRegion, path: Path) -> Path:
-    """The marked code alone: the loop, or what is reached through the entry of the path only."""
+    """``path`` with only its marked code: the loop, or the blocks that are reached only through the path's entry."""
     view = carried.view
     begin = view.block_of_name[path.begin]
     if path.is_loop:

@@ -1,8 +1,8 @@
 """A digest of the code that a decision was measured for, and names of functions that do not depend on folders.
 
-What a kernel is compiled to depends on its marked PTX and that of what it calls. Its digest is of both, without what
-may change while the code stays the same: lines, the numbers of regions, labels and strings, which count through a file,
-and what nvcc makes of a file's path.
+A kernel's machine code depends on its marked PTX and on that of the functions that it calls. The digest covers both,
+without what may change while the code stays the same: line numbers, the numbers of regions, labels and strings, which
+count through a file, and the names that nvcc derives from a file's path.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from cccopt.ptx.ir import Function, Location, Marker, Module
 from cccopt.ptx.printer import print_function, print_statement
 
 _PLACES = ("line", "file")
-"""The attributes of markers that tell where a pragma stands."""
+"""The attributes of markers that say where a pragma is."""
 _COUNTED = re.compile(r"(?:\$L_|\$str|__local_depot\d|prototype_\d)[\w$]*", re.ASCII)
-"""Names that cicc numbers through a file: labels, strings, stack frames, types of calls through pointers."""
+"""Names that cicc numbers through a file: labels, strings, stack frames, prototypes of calls through pointers."""
 
-# nvcc names a file `_2d22bc19_4_a_cu_` and, after that, by a symbol that others see; without one, by a hash and the
-# number of its process. The length is that of the file's name; the first number is a hash of its path.
+# nvcc names a file `_2d22bc19_4_a_cu_`, followed by a symbol that other files see or, if there is none, by a hash and
+# the process number. The first number is a hash of the file's path, the second the length of its name.
 _OF_FILE = re.compile(
     r"(?P<length>\d+)(?P<kind>_GLOBAL__N_|_INTERNAL)(?=_[0-9a-f]{8}_\d)"
     r"|__nv_static_(?P<static>\d+)_(?=_[0-9a-f]{8}_\d)"
@@ -33,8 +33,8 @@ _UNSEEN = re.compile(r"_[0-9a-f]{8}(?:_\d+)?")
 
 
 def canonical(text: str) -> str:
-    """``text`` with the names of what only one file sees (anonymous namespaces; ``static`` with `-rdc=true`) as they
-    are in every folder. Other text stays as it is, and so does what is canonical.
+    """``text`` with the names of symbols that only one file sees (anonymous namespaces; ``static`` with `-rdc=true`)
+    made independent of the folder. Other text stays as it is, and so do names that are already canonical.
     """
     pieces: list[str] = []
     at = 0
@@ -74,7 +74,7 @@ def _digest(name: str, bodies: dict[str, Function], module: Module) -> str:
 
 
 def _text(function: Function) -> bytes:
-    """A function's text as it is in every file and folder."""
+    """A function's text, independent of its file and folder."""
     lines = [print_function(replace(function, body=None)), *_lines(function)]
     numbers: dict[str, int] = {}
     text = _COUNTED.sub(
@@ -84,7 +84,7 @@ def _text(function: Function) -> bytes:
 
 
 def _lines(function: Function) -> Iterator[str]:
-    """Its statements without lines, the regions numbered by the order in which they begin."""
+    """The function's statements without line numbers; regions are numbered in the order in which they begin."""
     regions: dict[int, int] = {}
     for statement in function.body or ():
         if isinstance(statement, Marker):
@@ -95,7 +95,7 @@ def _lines(function: Function) -> Iterator[str]:
 
 
 def _said(marker: Marker, regions: dict[int, int]) -> str:
-    """The attributes of a marker; ``group`` is a region's number."""
+    """The attributes of a marker as text; ``group`` is the number of a region."""
     return " ".join(
         f"{key}={regions.setdefault(int(value), len(regions)) if key == 'group' else value}"
         for key, value in marker.attributes

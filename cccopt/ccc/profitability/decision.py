@@ -1,7 +1,7 @@
 """Which paths of a region are collected (DESIGN 5.7): all that must be, and under `auto` those expected to pay.
 
-A path's mode is what its pragma says, else its loop's, else the option. ``collect(k)`` keeps the k costliest, and
-stacks that would leave too few blocks to an SM keep cheap paths in their loop.
+A path's mode comes from its own pragma, else from its loop's, else from the option. ``collect(k)`` keeps the k
+costliest paths. Cheap paths stay in their loop if all stacks together would leave too few threads on an SM.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ SHARED_A_MULTIPROCESSOR = 228 * 1024
 """Bytes of shared memory of an SM (compute capability 9.0)."""
 
 SHARED_A_BLOCK = 1024
-"""Bytes that the driver takes of it for each block."""
+"""Bytes of it that the driver reserves for each block."""
 
 MOST_RESIDENT = 2048
-"""Threads of an SM (compute capability 9.0)."""
+"""The most threads that an SM holds (compute capability 9.0)."""
 
 LEAST_RESIDENT = 1024
-"""Threads that stacks must leave room for on an SM: half of those of compute capability 9.0."""
+"""Threads for which stacks must leave room on an SM: half of the most that it holds with compute capability 9.0."""
 
 HOW = (
     "make a profile for `--ccc-profile=FILE.json`: with a GPU, build with `--ccc-instrument` and run"
     " `cccopt profile -o FILE.json -- PROGRAM`; without one, `cccopt emulate MARKED.ptx KERNEL ... --profile FILE.json`"
 )
-"""How a profile is made."""
+"""How to make a profile."""
 
 CLEARLY = 1.02
-"""By what factor a loop must be faster without a path for that to be more than rounding."""
+"""The factor by which a loop must be faster without a path for the difference to be more than rounding."""
 
 TOO_LITTLE = f"predictions are not exact enough for gains below {model.SAFE_GAIN}x"
 TOO_LITTLE_IN_LANE = f"predictions are not exact enough for gains below {model.IN_LANE_GAIN}x in this form"
@@ -52,11 +52,11 @@ _NOTHING = "there is nothing to collect in this marked path: it stays as it is"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The paths to collect, by their indices in `Region.all_paths`, and the numbers of all of them: ``loop`` of the
-    marked loop, ``costs`` by index. ``limited`` tells why a path that would pay is left alone, where one is;
-    ``barred`` are those that `auto` leaves alone whatever is predicted, with the reason; ``empty`` are those that do
-    nothing, with what became of their code; ``unrolled`` those of which nvcc may make no loop, unless their pragmas ask
-    for the rewrite.
+    """The paths to collect, by their indices in `Region.all_paths`, and the numbers of the marked loop (``loop``) and
+    of each path (``costs``, by index). ``limited`` says why a path that would pay off is left alone, if there is one.
+    Three mappings go by index. ``barred`` has the paths that `auto` leaves alone whatever is predicted, with the
+    reason. ``empty`` has the paths that do nothing, with what became of their code. ``unrolled`` has the loops that
+    nvcc may unroll, with their iterations, unless their pragmas ask for the rewrite.
     """
 
     chosen: frozenset[int]
@@ -77,9 +77,10 @@ def decide(
     empty: Mapping[int, str] | None = None,
     unrolled: Mapping[int, int] | None = None,
 ) -> Decision:
-    """Choose among the paths of ``region``, but for those with ``empty`` tasks. ``mode`` is the option's; ``shared``
-    are the bytes of each path's stack in a block, ``capacity`` those that all may take; ``unrolled`` says of paths what
-    nvcc makes of them without marks. Sorted paths come and go together: what their stacks take is limited by the plan.
+    """Choose among the paths of ``region``, except those with ``empty`` tasks. ``mode`` is the option's; ``shared``
+    gives the bytes of each path's stack in a block, ``capacity`` the bytes that all of them may take; ``unrolled``
+    gives the iterations of loops that nvcc unrolls if they are not marked. Only paths that are not sorted are dropped
+    to save shared memory: the plan limits the stacks of sorted ones.
     """
     flow = estimate.flow
     paths = region.all_paths()
@@ -112,8 +113,9 @@ def decide(
 
 
 def _sure(flow: LoopFlow, paths: frozenset[int], limits: Sequence[Limit]) -> frozenset[int]:
-    """Those of ``paths`` that gain even where the profile is wrong about how much (`uncertain`), if they are expected
-    to gain at all. From all of them goes what a limit forbids or what clearly costs more than it saves, one by one.
+    """Those of ``paths`` that gain even if the profile is wrong about how much (`uncertain`), provided that they are
+    expected to gain at all. Starting from all of them, paths that a limit forbids or that clearly cost more than they
+    save are dropped one by one.
     """
 
     def certain(some: frozenset[int]) -> frozenset[int]:
@@ -138,8 +140,8 @@ def _barred(
     limits: Sequence[Limit],
     unrolled: Mapping[int, int],
 ) -> dict[int, str]:
-    """What `auto` may not choose without a profile, and why: what nvcc would unroll, and what may lose beside what is
-    left.
+    """The paths that `auto` may not choose without a profile, and why: loops that nvcc would unroll, and paths that may
+    lose together with the remaining ones.
     """
     if not estimate.assumed:
         return {}
@@ -153,7 +155,7 @@ def _barred(
 
 
 def _stacks(flow: LoopFlow, chosen: frozenset[int], shared: Mapping[int, int]) -> float:
-    """The bytes of shared memory of a block that the stacks of the paths ``chosen`` take."""
+    """The bytes of a block's shared memory that the stacks of the ``chosen`` paths take."""
     sorted_groups = [(group.collected(chosen), group) for group in flow.groups]
     alone = chosen.difference(*(ours for ours, _ in sorted_groups))
     in_groups = sum(group.bytes * len(ours) / len(group.keys) for ours, group in sorted_groups)
@@ -161,7 +163,7 @@ def _stacks(flow: LoopFlow, chosen: frozenset[int], shared: Mapping[int, int]) -
 
 
 def _limits(region: Region) -> tuple[Limit, ...]:
-    """What ``collect(k)`` says, of all paths of the loop or of a switch's cases."""
+    """The limits that ``collect(k)`` sets for all paths of the loop or for the cases of a switch."""
     groups: dict[int, set[int]] = {}
     most: dict[int, int] = {}
     for key, path in enumerate(region.all_paths()):
@@ -177,12 +179,12 @@ def _limits(region: Region) -> tuple[Limit, ...]:
 
 
 def mode_of(region: Region, path: Path, option: Mode) -> Mode:
-    """``auto`` or ``always`` for one path: a clause beats the option, the path's own that of its loop."""
+    """``auto`` or ``always`` for one path: a clause overrides the option, and the path's clause its loop's."""
     return path.annotation.mode or region.annotation.mode or option
 
 
 def room_for_stacks(threads: int) -> int:
-    """Bytes of shared memory that a block of ``threads`` may take and still leave an SM `LEAST_RESIDENT` threads."""
+    """Bytes of shared memory that a block of ``threads`` may take while an SM still holds `LEAST_RESIDENT` threads."""
     blocks = max(LEAST_RESIDENT // max(threads, 1), 1)
     return SHARED_A_MULTIPROCESSOR // blocks - SHARED_A_BLOCK
 
@@ -194,7 +196,7 @@ def resident_threads(shared: int, threads: int) -> int:
 
 
 def pruned(region: Region, chosen: Iterable[int]) -> Region:
-    """The region with the ``chosen`` paths alone; those inside one that is left out move up in its stead."""
+    """The region with only the ``chosen`` paths; paths inside one that is left out take its place."""
     wanted = frozenset(chosen)
     keys = {path.begin: key for key, path in enumerate(region.all_paths())}
 
@@ -209,8 +211,8 @@ def pruned(region: Region, chosen: Iterable[int]) -> Region:
 
 
 def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic, ...]:
-    """What `auto` says: of the loop if something is collected, of each path that is left in the loop, or of the loop if
-    all are.
+    """What `auto` reports: if something is collected, on the loop and on each path that stays in it; else only on the
+    loop.
     """
     paths = region.all_paths()
     whys = {paths[key].annotation.place: why for key, why in sorted(decision.empty.items(), reverse=True)}
@@ -294,7 +296,7 @@ def _why(path: Path, cost: Cost, limited: str) -> str:
 
 
 def _numbers(path: Path, cost: Cost) -> str:
-    """What is known or assumed of a path, and what it would have to cost to pay."""
+    """What is known or assumed about a path, and what it would have to cost to pay off."""
     slots = f"{cost.slots:,.0f} issue slots"
     what = "an inner iteration" if path.is_loop else "the path"
     pays = (

@@ -1,10 +1,10 @@
-"""What `cccopt tune` measured: for each kernel the build that was fastest on a GPU, and the file that holds it.
+"""What `cccopt tune` measured: the build of each kernel that was fastest on a GPU, and the file with these decisions.
 
     {"schema": 1, "cccopt": "0.1.0", "device": "NVIDIA H100 80GB HBM3", "driver": "13.0",
      "kernels": {"_Z3bfsPi": {"digests": ["6f3c..."], "build": "always", "gain": 1.42, "low": 1.38, "high": 1.46}}}
 
-A decision is for the code that was measured: a kernel has a digest for each architecture and file that compiles it. If
-its digest now is none of them, the decision is stale. Kernels go by their canonical names.
+A decision holds for the code that was measured: a kernel has one digest for each architecture and file that compiles
+it. If its current digest is not one of them, the decision is stale. Kernels are listed by their canonical names.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HELP = "make one with `cccopt tune --build COMMAND --run COMMAND`"
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A way to build a kernel, by the options of ccc-nvcc that ask for it."""
+    """A way to build a kernel: the options of ccc-nvcc that ask for it."""
 
     mode: Mode
     form: Form = Form.AUTO
@@ -44,13 +44,13 @@ BUILDS: Mapping[str, Build] = {
     "carried": Build(Mode.ALWAYS, Form.CARRIED),
     "in-lane": Build(Mode.ALWAYS, Form.IN_LANE),
 }
-"""The builds by their names in the file. Those with a form are what `--ccc=always --ccc-form=NAME` makes."""
+"""The builds by their names in the file. Those with a form are made by `--ccc=always --ccc-form=NAME`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One kernel's: the digests of the code that was measured, the name of its ``build``, and the time of the plain
-    kernel over that of this build, with the ends of its interval at 95 %.
+    """The decision for one kernel: the digests of the code that was measured, the name of its ``build``, and ``gain``,
+    the time of the plain kernel divided by that of this build, with the ends of its interval at 95 %.
     """
 
     digests: tuple[str, ...]
@@ -70,7 +70,7 @@ class Decisions:
 
 
 def read(path: str | os.PathLike[str]) -> Decisions:
-    """Read a file of decisions. Raises CccError for one that cannot be read (CCC086) or is something else (CCC069)."""
+    """Read a file of decisions. Raises CccError if it cannot be read (CCC086) or is something else (CCC069)."""
     text = read_text(path)
     with as_bad_profile(path, "file of decisions", _HELP):
         data = json.loads(text)
@@ -105,7 +105,7 @@ def write(path: str | os.PathLike[str], decisions: Decisions) -> None:
 def applied(
     decisions: Decisions | None, found: Mapping[str, str]
 ) -> tuple[dict[str, Build], tuple[Diagnostic, ...]]:
-    """The builds of those of the functions ``found`` (name: digest) that a decision holds for, and what is to say."""
+    """The builds of those functions in ``found`` (name: digest) for which a decision holds, and the diagnostics."""
     if decisions is None:
         return {}, ()
     fresh, said = {}, []

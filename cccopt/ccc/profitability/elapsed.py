@@ -1,4 +1,4 @@
-"""What a GPU had in a time that was measured."""
+"""The issue slots and warp cycles that a GPU offered in a measured time."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The numbers that a decision rests on for one region: its code's static cost, and how often lanes come to each path.
+"""The numbers behind the decision for one region: its code's static cost, and how often lanes come to each path.
 
-Where there is a profile, both are what was counted. Elsewhere lanes are assumed to take a path independently of each
-other, each with probability `DEFAULT_TAKEN` (a case of a switch: one of n). Loops make `DEFAULT_TRIP_COUNT` iterations
-on average, or `CHUNKS` times what ``chunk(u)`` says if that is more: a `for` spread evenly between none and twice as
-many, a `while` geometrically, as one that ends with the same probability in each inner iteration. The rest of what is
-assumed is said in `cccopt.ccc.profitability.model`.
+With a profile, both are what was counted. Without one, lanes are assumed to take a path independently of each other,
+each with probability `DEFAULT_TAKEN` (1 / n for a switch with n cases). Loops are assumed to make `DEFAULT_TRIP_COUNT`
+iterations on average, or `CHUNKS` times the u of ``chunk(u)`` if that is more. The iterations of a `for` are spread
+evenly between none and twice the average; a `while` ends with the same probability in each inner iteration.
+`cccopt.ccc.profitability.model` states the other assumptions.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ DEFAULT_CONTEXT = 8
 
 
 CHUNKS = 4
-"""A user who asks for a vote every u inner iterations expects several times as many."""
+"""A user who asks for a vote every u inner iterations expects several times u of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A region's numbers; paths go by their index in `Region.all_paths`. ``assumed``: no profile was there."""
+    """A region's numbers; paths go by their index in `Region.all_paths`. ``assumed`` means that no profile fits."""
 
     flow: LoopFlow
     assumed: bool
@@ -60,7 +60,7 @@ def estimate(
 
 
 def fits_to(measured: Mapping[int, RegionProfile], annotation: Annotation) -> bool:
-    """Whether a function's profile tells of the region of ``annotation``, and of one of its kind."""
+    """Whether a function's profile has the region of ``annotation``, with the same kind."""
     number = annotation.region
     return number in measured and measured[number].kind == annotation.kind
 
@@ -88,11 +88,11 @@ class _Maker:
 
     @property
     def _own(self) -> frozenset[str]:
-        """The code of the marked loop, that of its paths aside."""
+        """The code of the marked loop without that of its paths."""
         return self.region.nodes.difference(*(path.nodes for path in self.region.paths))
 
     def from_profile(self, measured: Mapping[int, RegionProfile], form: str) -> LoopFlow:
-        """By a profile, whose loop has run."""
+        """The flow according to a profile in which the loop has run."""
         loop = measured[self.region.annotation.region]
         copies = Counter(path.annotation.region for path in self.region.all_paths())
         found: list[PathFlow] = []
@@ -131,7 +131,7 @@ class _Maker:
         )
 
     def assumed(self, form: str) -> LoopFlow:
-        """By what is assumed without a profile."""
+        """The flow that is assumed without a profile."""
         blocks = self.view.blocks_of(self.region.nodes)
         header = self.view.block_of_name[self.region.header]
         sectors = self._sectors(self._own)
@@ -150,7 +150,7 @@ class _Maker:
                 warps, full = warps * any_of(share, lanes), full * share
                 entries, entered = warps, full
             slots = self._slots(path)
-            # Where a profile would see each lane read an array of its own.
+            # A profile would see each lane read an array of its own.
             apart = self._coalesced(path)
             sectors += full * (self._sectors(_own(path)) + max(apart, 0.0))
             runs = _PathRuns(entries, entered, warps, full, slots, slots, full * apart * SECTOR)
@@ -159,7 +159,7 @@ class _Maker:
         return LoopFlow(slots, sectors * SECTOR, form, tuple(found), self._groups())
 
     def _flow(self, key: int, path: Path, runs: _PathRuns) -> PathFlow:
-        """A path with its runs and with what its plan, if there is one, says of its tasks."""
+        """The flow of a path from its runs and, if it has a plan, from what the plan says about its tasks."""
         planned = self._planned(path)
         context = DEFAULT_CONTEXT / 4 * WORD
         extra = 0.0
@@ -190,9 +190,9 @@ class _Maker:
         )
 
     def _coalesced(self, path: Path) -> float:
-        """The sectors that an inner iteration of a full warp touches less once the loop is expanded: now each lane
-        mostly reads an array of its own, and then all of them read one after the other. Negative where they read side
-        by side now.
+        """How many fewer sectors an inner iteration of a full warp touches once the loop is expanded. Now each lane
+        mostly reads an array of its own; then all lanes read one array after the other. Negative if lanes read adjacent
+        places now.
         """
         planned = self._planned(path)
         if planned is None or planned.counted is None:
@@ -228,7 +228,7 @@ class _Maker:
         return next((p for p in self.plan.all_paths() if p.path.begin == path.begin), None)
 
     def _parent(self, path: Path) -> int | None:
-        """The index of the path right around ``path``."""
+        """The index of the innermost path around ``path``."""
         paths = self.region.all_paths()
         around = (key for key, other in enumerate(paths) if any(c is path for c in other.children))
         return next(around, None)
@@ -241,15 +241,15 @@ class _Maker:
         return 1 / len(cases) if len(cases) > 1 else DEFAULT_TAKEN
 
     def _slots(self, path: Path) -> float:
-        """The static cost of a run of the path's own code: an inner iteration of a loop."""
+        """The static cost of a run of the path's own code; for a loop, of one inner iteration."""
         one_iteration_of = self.view.block_of_name[path.begin] if path.is_loop else None
         return self.costs.of_blocks(
             self.view.blocks_of(_own(path)), self.view.blocks_of(path.nodes), one_iteration_of
         )
 
     def _sectors(self, nodes: Collection[str]) -> float:
-        """The least sectors of global memory that one run of ``nodes`` by a full warp touches: neighbouring lanes
-        touch neighbouring elements, or all of them one.
+        """The fewest sectors of global memory that one run of ``nodes`` by a full warp touches: neighboring lanes touch
+        neighboring elements, or all lanes the same one.
         """
         total = 0.0
         for index, instruction in self.view.instructions(nodes):
@@ -268,28 +268,29 @@ class _Maker:
 
 
 def cycles_per_slot(view: View, nodes: Collection[str], inside: Collection[str], header: str | None) -> float:
-    """The cycles that a warp which runs alone takes for each slot of ``nodes`` when ``inside`` runs once, or the loop
-    with that header iterates.
+    """The cycles that a warp running alone takes for each slot of ``nodes`` when ``inside`` runs once, or when the loop
+    with the given ``header`` iterates once.
     """
     one_iteration_of = None if header is None else view.block_of_name[header]
     return view.costs.cycles_per_slot(view.blocks_of(nodes), view.blocks_of(inside), one_iteration_of)
 
 
 def _own(path: Path) -> frozenset[str]:
-    """The code of a path, that of the paths in it aside."""
+    """The code of a path without that of the paths in it."""
     return path.nodes.difference(*(child.nodes for child in path.children))
 
 
 def begun_together(loop: RegionProfile) -> float:
-    """How many iterations the warp makes for each one that it makes now if its lanes, which all make as many, begin
-    them together.
+    """How many iterations the warp would make for each one that it makes now if all its lanes made equally many and
+    began them together.
     """
     return min(loop.lanes / loop.entered * loop.entries / loop.warps, 1.0) if loop.entered else 1.0
 
 
 def _late(of: RegionProfile, path: Path, loop: RegionProfile) -> float:
-    """The runs of a path for tasks that are left when the marked loop ends, for each iteration of that loop by a warp.
-    On average half a warp of tasks is left; of loops each lane has one, and the slowest goes on longest.
+    """The runs of a path for tasks that are left when the marked loop ends, per iteration of that loop by a warp. On
+    average, half a warp of tasks is left; with a loop of tasks, each lane has one, and the slowest lane goes on
+    longest.
     """
     if not of.entries or not of.entered:
         return 0.0
@@ -299,7 +300,7 @@ def _late(of: RegionProfile, path: Path, loop: RegionProfile) -> float:
 
 
 def context_slots(stack: StackCode) -> float:
-    """The cost of a context, stored and loaded, in issue slots."""
+    """The cost of storing and loading a context, in issue slots."""
     size = sum(word.size for _, word in stack.words())
     return size / 4 * (WORD if stack.space is SHARED else GLOBAL_WORD)
 
@@ -312,7 +313,7 @@ def _longest(path: Path, mean: float, lanes: float) -> float:
 
 
 def _bytes(instruction: Instruction) -> float:
-    """Bytes that a lane loads or stores; of a warp's lanes side by side they are as many sectors."""
+    """Bytes that a lane loads or stores; the neighboring lanes of a full warp touch as many sectors."""
     bits = isa.WIDTHS.get(instruction.parts[-1], 32)
     elements = max((len(o.elements) for o in instruction.operands if isinstance(o, Vector)), default=1)
     return bits / 8 * elements

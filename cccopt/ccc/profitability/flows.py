@@ -1,4 +1,4 @@
-"""What is known of a marked loop and its paths, per warp iteration, for `cccopt.ccc.profitability.model`."""
+"""What is known about a marked loop and its paths, per warp iteration, for `cccopt.ccc.profitability.model`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cccopt.ccc.profitability.elapsed import Elapsed
 LANES = 32
 
 TAKEN, FOUND = 6.0, 14.0
-"""Slots for which a group of sorted paths pops 32 tasks, their words aside, and finds their path where there are too
-many to ask for each.
+"""Slots that a group of sorted paths takes to pop 32 tasks, not counting their words, and to find their path if there
+are too many to test each.
 """
 
 
@@ -21,14 +21,14 @@ class PathFlow:
     """One path, per warp iteration of its marked loop.
 
     ``key`` names it, ``parent`` the path around it. ``entries`` and ``entered`` are the warps that come to it and the
-    full warps that their lanes would make; ``warps`` and ``full`` count its runs, which differ from those for a loop
-    (``is_loop``), where they count inner iterations. ``slots`` is the cost of its own code for one run as warps come
-    now, ``packed`` that for one run by a full warp. ``context`` is what its words (of `WORD` slots) and what lanes
-    recompute cost a vote in which any lane wants the path, ``extra`` what a task rebuilds. ``chunk`` is the inner
-    iterations between two votes. The inner iterations of a loop that is ``expanded`` are laid side by side: ``saved``
-    is the time of memory traffic that this spares, because the loop's own loads are coalesced then. ``late`` are the
-    runs, by warps that are not full, of the tasks that are left when the marked loop ends. A warp that runs alone takes
-    ``waiting`` cycles for a run as warps come now, ``packed_waiting`` for one by a full warp.
+    full warps that their lanes would make. ``warps`` and ``full`` are its runs by the same two measures; for a loop
+    (``is_loop``), they count inner iterations. ``slots`` is the cost of its own code for one run as warps come now,
+    ``packed`` for one run by a full warp. ``context`` is the cost of its words (`WORD` slots each) and of what lanes
+    recompute, for each vote in which any lane wants the path; ``extra`` is the cost of what a task rebuilds. ``chunk``
+    is the number of inner iterations between two votes. The inner iterations of an ``expanded`` loop are laid side by
+    side: ``saved`` is the time of memory traffic that this saves, because the loop's own loads are then coalesced.
+    ``late`` are the runs, by warps that are not full, of the tasks that are left when the marked loop ends. A warp
+    running alone takes ``waiting`` cycles for a run as warps come now, ``packed_waiting`` for one by a full warp.
     """
 
     key: int
@@ -52,8 +52,8 @@ class PathFlow:
 
 @dataclass(frozen=True, slots=True)
 class SortedGroup:
-    """Paths, by key, that are sorted if at least ``fewest`` of them are collected. ``context`` is the cost of all
-    words of a slot of their stacks, stored and loaded; ``bytes`` are those of the stacks of all paths in a block.
+    """Paths, by key, that are sorted if at least ``fewest`` of them are collected. ``context`` is the cost of storing
+    and loading all words of a slot of their stacks; ``bytes`` is the size of the stacks of all paths in a block.
     """
 
     keys: frozenset[int]
@@ -62,17 +62,17 @@ class SortedGroup:
     bytes: int
 
     def collected(self, chosen: Collection[int]) -> frozenset[int]:
-        """Those of the paths ``chosen`` that are sorted."""
+        """The ``chosen`` paths that are sorted."""
         ours = self.keys.intersection(chosen)
         return ours if len(ours) >= self.fewest else frozenset()
 
     def take(self, chosen: Collection[int]) -> float:
-        """The slots for which the warp pops 32 tasks of one of its paths, their words aside."""
+        """The slots that the warp takes to pop 32 tasks of one of its paths, not counting their words."""
         return TAKEN if len(self.collected(chosen)) <= CHAIN else TAKEN + FOUND
 
     def diverged(self, paths: Collection[PathFlow]) -> float:
-        """The warp iterations in which lanes come to different ones of ``paths``, or some of them to none: half way
-        between the fewest and the most that their numbers allow. Paths that are rare may come in the same ones.
+        """The warp iterations in which lanes come to different ``paths``, or only some of them to any: halfway between
+        the fewest and the most that the numbers of the paths allow. Rare paths may occur in the same iterations.
         """
         none = any_of(1 - sum(path.full for path in paths))
         first, second, *others = sorted((none, 0.0, *(path.warps for path in paths)), reverse=True)
@@ -83,11 +83,12 @@ class SortedGroup:
 
 @dataclass(frozen=True, slots=True)
 class LoopFlow:
-    """A marked loop: the slots of its own code per warp iteration, the least time of one for its memory traffic (in
-    slots), its form, its paths, outer ones first, and the groups of those that can be sorted. ``elapsed`` is the time
-    of a warp iteration, if the kernel's was measured, and ``waiting`` are the cycles that a warp which is alone takes
-    for its own code. For each iteration that the warp makes now, the rewritten loop makes
-    ``begun``: fewer if lanes that part in an iteration begin the next one apart, since there they vote together.
+    """A marked loop: the slots of its own code and the least time for its memory traffic (in slots), both per warp
+    iteration; its form; its paths, outer ones first; and the groups of paths that can be sorted. ``elapsed`` is the
+    time of a warp iteration, if the kernel's time was measured; ``waiting`` is the cycles that a warp running alone
+    takes for the loop's own code. For each iteration that the warp makes now, the rewritten loop makes ``begun``. That
+    is less than one if lanes that diverge in an iteration now begin the next one apart, since in the rewritten loop
+    they vote together.
     """
 
     own: float

@@ -1,17 +1,18 @@
-"""What the in-lane form gains, in issue slots of one entry of the marked loop by a warp.
+"""What the in-lane form gains, in issue slots for one entry of the marked loop by a warp.
 
-Lanes make ``lanes / 32`` full inner iterations, for which the warp now makes ``warps``, as many as the slowest lane of
-each iteration. In one loop with m iterations of the marked one the slowest lane is that of all m together, so that the
-excess inner iterations of the warp shrink with the square root of m. A path at which `WAIT` lanes meet is run for as
-many at a time. What is marked in such a path is run as often as before: a lane that leaves it comes back only when its
-next iteration takes the path. Where always the same lanes come to a point, only these are packed.
+The inner iterations of the lanes would fill ``lanes / 32`` of a warp. Now the warp makes ``warps``, as many as the
+slowest lane of each iteration of the marked loop. If one loop runs the inner iterations of m iterations of the marked
+one, the warp waits only for the lane that is slowest over all m, so its excess inner iterations shrink with the square
+root of m. A path at which lanes wait for `WAIT` of them runs for that many at a time. What is marked in such a path
+runs as often as before: a lane that leaves it comes back only when its next iteration takes the path. If always the
+same lanes come to a point, only these are packed.
 
-Where the marked loop is not flattened, lanes begin their iterations and leave their inner loops together, as before.
+If the marked loop is not flattened, lanes begin their iterations and leave their inner loops together, as before.
 
-What this costs: votes in each round; the marked loop's own code after each round in which lanes end their inner loop,
-as often as it takes the last of them to come to the loop again; and accesses to memory that lanes made side by side,
-which they make one by one in different iterations. A lane that makes more iterations of the marked loop than others
-makes them alone in the end.
+This costs votes in each round. It also costs the marked loop's own code after each round in which lanes end their inner
+loop, repeated until the last of them comes to the loop again. Accesses to memory that lanes made together become
+separate ones in different iterations. A lane that makes more iterations of the marked loop than the others makes the
+last ones alone.
 """
 
 from __future__ import annotations
@@ -37,22 +38,22 @@ from cccopt.ptx import isa
 from cccopt.ptx.isa import Memory
 
 VOTE = 4 * AN_INSTRUCTION
-"""One question of the dispatcher: a comparison, a ballot, a test, a branch."""
+"""The dispatcher's test of one point: a comparison, a ballot, a test, a branch."""
 
 VISIT = 4 * AN_INSTRUCTION
-"""What lanes run beside: the state, the way to the dispatcher, the branch to the point."""
+"""What lanes run in addition: setting the state, the jump to the dispatcher, the branch to the point."""
 
 
 _MOST, _FEW = 1000.0, 0.01
-"""Bounds of a sum: more iterations count for nothing, nor do rarer ones."""
+"""Bounds of a sum: iterations beyond the first number, and those rarer than the second, do not count."""
 
 _LEVEL = 1.02
-"""How many more inner iterations the slowest lane may make for all to make as many."""
+"""How many times the average inner iterations the slowest lane may make for all lanes to count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class InLaneEstimate:
-    """The numbers of the marked loop, and of its points but the first."""
+    """The numbers of the marked loop, and of all its points except the first."""
 
     loop: Cost
     points: tuple[Cost, ...]
@@ -60,11 +61,11 @@ class InLaneEstimate:
 
 @dataclass(frozen=True, slots=True)
 class _Rounds:
-    """A point in one entry of the loop: the runs by the warp ``before`` and ``after``, ``full`` of them if all lanes
-    that come there came together, and the slots of one: afterwards those of a full warp (``fuller``). For each
-    slot, a warp that is alone takes ``waiting`` cycles. Lanes that come to an inner loop make ``taken``
+    """A point in one entry of the loop: the warp's runs of it ``before`` and ``after``, and ``full``, the runs if all
+    lanes that come there came together. A run costs ``slots`` before and, by a fuller warp, ``fuller`` afterwards. A
+    warp running alone takes ``waiting`` cycles for each slot. Lanes that come to an inner loop make ``taken``
     iterations of it. A ``share`` of a lane's iterations comes to the point; lanes that never come there make the
-    iterations ``others`` first.
+    ``others`` iterations first.
     """
 
     slots: float
@@ -79,13 +80,13 @@ class _Rounds:
 
     @property
     def level(self) -> bool:
-        """Whether all lanes run the point as often in each iteration, so that none gets ahead."""
+        """Whether all lanes run the point equally often in each iteration, so none gets ahead."""
         return self.share == 1.0 and self.before <= _LEVEL * self.full
 
 
 def _begun_after(point: LanePoint, rounds: _Rounds) -> float:
-    """The iterations that the warp begins after those runs of an inner loop in which lanes end it: until the last of
-    these has come to the loop again, each with the same chance in each iteration.
+    """The iterations that the warp begins after the runs of an inner loop in which lanes end it, until the last of
+    these lanes has come to the loop again. Each lane has the same chance of that in each iteration.
     """
     one_of = max(rounds.taken / point.chunk, 1.0)
     lanes = max(LANES / one_of / any_of(1 / one_of), 1.0)
@@ -99,8 +100,8 @@ def _begun_after(point: LanePoint, rounds: _Rounds) -> float:
 def estimate_in_lane(
     view: View, plan: InLanePlan, measured: Mapping[int, RegionProfile] | None
 ) -> InLaneEstimate | None:
-    """The numbers of a region by ``measured``, its function's profile. None without one that fits: nothing tells how
-    many lanes come to a point together.
+    """The numbers of a region according to ``measured``, its function's profile. None if no profile fits: it is not
+    known how many lanes come to a point together.
     """
     annotations = [annotation for _, annotation in plan.marked()]
     fits = measured is not None and all(fits_to(measured, a) for a in annotations)
@@ -111,7 +112,7 @@ def estimate_in_lane(
 
 @dataclass(frozen=True)
 class _Maker:
-    """Numbers by a profile in which the loop has run."""
+    """Computes numbers from a profile in which the loop has run."""
 
     view: View
     plan: InLanePlan
@@ -147,15 +148,15 @@ class _Maker:
     def _needs(
         self, own: float, begun: float, runs: Sequence[tuple[_Rounds, float]], votes: float, sectors: float
     ) -> Needs:
-        """What an entry of the loop needs in which it begins so many iterations, of ``own`` slots each, and points take
-        so many slots.
+        """What an entry of the loop needs if it begins ``begun`` iterations of ``own`` slots each, and its points take
+        the slots of ``runs``.
         """
         code = [(begun * own, self._waiting), *((slots, r.waiting) for r, slots in runs)]
         waiting = sum(slots * cycles for slots, cycles in code)
         return Needs(sum(slots for slots, _ in code), votes, sectors * SECTOR, waiting)
 
     def _times(self, before: Needs, after: Needs) -> tuple[PredictedTime, PredictedTime]:
-        """The times of an iteration by a warp, of numbers of an entry of the loop."""
+        """The times of an iteration by a warp, from what an entry of the loop needs."""
         loop = self.measured[self.plan.region.annotation.region]
         iterations = max(loop.warps / loop.entries, 1.0)
         scaled = scales(loop.time / (loop.entries * iterations), before / iterations)
@@ -163,19 +164,19 @@ class _Maker:
 
     @cached_property
     def _codes(self) -> Mapping[str, frozenset[str]]:
-        """The code of each point but the first, by where it begins, with what is marked in it."""
+        """The code of each point except the first, by its first node, with what is marked in it."""
         nodes = self.plan.region.nodes
         return {p.begin: marked_code(self.view, Point(a, p.begin), nodes) for p, a in self.plan.marked()[1:]}
 
     @cached_property
     def _waiting(self) -> float:
-        """The cycles that a warp which is alone takes for each slot of the marked loop's own code."""
+        """The cycles that a warp running alone takes for each slot of the marked loop's own code."""
         region = self.plan.region
         own = region.nodes.difference(*self._codes.values())
         return cycles_per_slot(self.view, own, region.nodes, region.header)
 
     def _waiting_at(self, point: LanePoint) -> float:
-        """The same of a point's code, what is marked in it aside."""
+        """The same for a point's code, without what is marked in it."""
         code = self._codes[point.begin]
         own = code.difference(*(inner for inner in self._codes.values() if inner < code))
         return cycles_per_slot(self.view, own, code, point.begin if point.loop else None)
@@ -191,14 +192,14 @@ class _Maker:
         waiting = self._waiting_at(point)
         met = not self._in_path(point)
         if not point.loop or point in self.plan.in_place:
-            # As many as come together now, or as they wait for; in the end fewer.
+            # As many lanes run it as come together now, or as wait for each other; the last run has fewer.
             waits = met and point not in self.plan.in_place
             after = min(before, max(full, full * LANES / WAIT) + 0.5) if waits else before
             taken = of.lanes / loop.lanes if loop.lanes else 0.0
             return _Rounds(slots, slots, taken, full, before, after, waiting, share, others)
         flat = met and self.plan.flattened
         after = full + (before - full) / sqrt(max(iterations, 1.0)) if flat else before
-        # Of its last chunk, a lane needs half on average.
+        # On average, a lane needs half of its last chunk.
         after += full * of.entered / max(of.lanes, 1) * (point.chunk - 1) / 2
         fuller = max(of.packed * LANES / of.lanes, slots) if flat and of.lanes else slots
         taken = of.lanes / of.entered if of.entered else 0.0
@@ -206,13 +207,13 @@ class _Maker:
 
     def _packed(self, point: LanePoint, of: RegionProfile) -> tuple[float, float, float]:
         """The runs of a point in an entry of the marked loop if all lanes that ever come to it came together, the share
-        of their iterations that comes to it, and the iterations of lanes that never do.
+        of these lanes' iterations that comes to it, and the iterations of lanes that never do.
         """
         loop = self.measured[self.plan.region.annotation.region]
         around = self.measured[self._loop_around(point)]
         if not (of.entered and loop.lanes and around.lanes):
             return of.lanes / LANES / loop.entries, 1.0, 0.0
-        # The lane that makes the most iterations makes as many as the warp now, and the others end before.
+        # The lane that makes the most iterations makes as many as the warp does now, and the others end earlier.
         iterations = loop.warps / loop.entries
         full = iterations * of.lanes / loop.lanes
         if self._has_lanes_of_its_own(point):
@@ -220,8 +221,8 @@ class _Maker:
         return full, min(of.entered / loop.lanes, 1.0), 0.0
 
     def _has_lanes_of_its_own(self, point: LanePoint) -> bool:
-        """Whether a branch that goes the same way in each iteration decides which lanes come to a point: then the
-        others never fill its warps, and these come each time.
+        """Whether a branch that goes the same way in each iteration decides which lanes come to a point: then these
+        come each time, and the others never fill its warps.
         """
         view, invariance = self.view, self._invariance
         branches = view.uniformity.divergent_control(view.block_of_name[point.begin]) & invariance.blocks
@@ -241,8 +242,8 @@ class _Maker:
         return (self.plan.region.annotation if least is None else least[1]).region
 
     def _in_path(self, point: LanePoint) -> bool:
-        """Whether a point is in a path at which lanes wait: those that leave it come back when their next iteration
-        takes the path, and until then no lane has their place.
+        """Whether a point is in a path at which lanes wait: lanes that leave it come back when their next iteration
+        takes the path, and until then no lane takes their place.
         """
         code = self._codes[point.begin]
         return any(code < self._codes[p.begin] for p, _ in self.plan.marked()[1:] if self._is_waited_for(p))
@@ -251,7 +252,7 @@ class _Maker:
         return not point.loop and point not in self.plan.in_place
 
     def _accesses(self) -> int:
-        """The accesses to global memory in an iteration, paths and inner loops aside."""
+        """The accesses to global memory in an iteration, not counting paths and inner loops."""
         own = self.plan.region.nodes.difference(*self._codes.values())
         facts = (isa.facts(i) for _, i in self.view.instructions(own))
         return sum(f.memory is not Memory.NONE and f.space in ("global", "generic") for f in facts)

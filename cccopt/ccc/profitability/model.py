@@ -1,15 +1,15 @@
 """What collecting gains, in issue slots: pure arithmetic on a few numbers of each path (DESIGN 4.2, 5.7).
 
-All numbers are per *warp iteration*: one iteration of the marked loop by one warp. Of 32 lanes some take a path; with
-``warps`` the share of warp iterations in which any lane does and ``full`` the full warps that all those lanes would
-make:
+All numbers are per *warp iteration*: one iteration of the marked loop by one warp. Some of its 32 lanes take a path.
+``warps`` is the share of warp iterations in which any lane does, and ``full`` the number of full warps that all those
+lanes would make:
 
     before:  own code + cost of the path x warps           k = 4 lanes of 32: warps = 0.99
     after:   own code + overhead + cost of the path x full                     full = 0.125
 
-The tasks of a loop run in rounds: ``warps`` are inner iterations of a warp, as many as its slowest lane makes, ``full``
-those of all lanes over 32. The predicted time of a kernel never falls below that of its memory traffic, as far as its
-measured time, where there is one, has room for that (`cccopt.ccc.profitability.overlap`).
+The tasks of a loop run in rounds: ``warps`` are inner iterations of a warp, as many as its slowest lane makes, and
+``full`` are the inner iterations of all lanes divided by 32. The predicted time of a kernel is never below the time of
+its memory traffic, as far as the measured time, if there is one, allows (`cccopt.ccc.profitability.overlap`).
 """
 
 from __future__ import annotations
@@ -24,49 +24,51 @@ from cccopt.ccc.profitability.flows import LoopFlow, PathFlow, SortedGroup, any_
 from cccopt.ccc.profitability.overlap import Needs, scales
 
 AN_INSTRUCTION = 2.4
-"""Issue slots of one instruction that CCC adds: mostly integer ones and votes, of two slots or more (`ptx.isa_table`).
+"""Issue slots of one instruction that CCC adds: mostly integer instructions and votes, of two slots or more
+(`ptx.isa_table`).
 """
 
 WORD = 4.0
-"""Issue slots of a warp iteration for each four bytes of context: they are stored or loaded (`ptx.isa_table`,
+"""Issue slots of a warp iteration for every four bytes of context, which are stored or loaded (`ptx.isa_table`,
 "memory").
 """
 
 GLOBAL_WORD = 3 * WORD
-"""The same where stacks are in global memory: L1 takes as long as shared memory, but each store goes on to L2 as well,
-four sectors a warp.
+"""The same for stacks in global memory: L1 takes as long as shared memory, but each store also goes on to L2, in four
+sectors per warp.
 """
 
 SECTOR = 6.0
-"""Issue slots that pass while 32 bytes come from memory. An H200 issues 132 x 4 slots at 1.9 GHz and reads 4.8 TB/s:
-6.7; some of the sectors come from its second-level cache.
+"""Issue slots that pass while 32 bytes come from memory. An H200 issues 132 x 4 slots at 1.9 GHz and reads 4.8 TB/s,
+which makes 6.7; some of the sectors come from its second-level cache.
 """
 
 LEAST_GAIN = 1.05
-"""A gain below this is none: the estimate is off by more (`OVERHEADS`), and the rewritten code takes more registers.
-On an H200 (2026-11-20) `samples/sssp`, of which 1.03 is predicted, ran at 0.89; `samples/bfs`, 1.11, at 1.34 or more.
+"""A gain below this does not count: the estimate is off by more (`OVERHEADS`), and the rewritten code takes more
+registers. On an H200 (2026-11-20), `samples/sssp`, for which 1.03 is predicted, ran at 0.89; `samples/bfs`, for which
+1.11 is predicted, ran at 1.34 or more.
 """
 
 SAFE_GAIN = 1.25
-"""The least predicted gain at which `auto` rewrites any loop by a profile. Of the kernels for fitting that it rewrote
-from 1.05 on (an H100, `bench.verdict`), the largest gain predicted of one that lost was 1.10, the smallest of one that
-won 1.44 (docs/decisions/0031-a-margin-for-predictions.md).
+"""The least predicted gain at which `auto` rewrites any loop according to a profile. Among the kernels for fitting that
+it rewrote at gains of 1.05 or more (on an H100, `bench.verdict`), the largest gain predicted for one that lost was
+1.10, the smallest for one that won 1.44 (docs/decisions/0031-a-margin-for-predictions.md).
 """
 
 IN_LANE_GAIN = 1.65
-"""The same of the in-lane form. Lanes in different iterations make accesses apart that they made together, which costs
-more than is predicted: of the kernels for fitting, `knn`, for which 3.3 is predicted, ran at 1.35 on an H200
+"""The same for the in-lane form. Lanes in different iterations make accesses separately that they made together, which
+costs more than is predicted: `knn`, one of the kernels for fitting, ran at 1.35 on an H200 although 3.3 is predicted
 (docs/decisions/0044-a-wider-margin-in-lane.md).
 """
 
 DEFAULT_TAKEN = 0.25
-"""The share of lanes that take a path of which nothing is known."""
+"""The share of lanes that take a path about which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """What a form of the loop adds: to a warp iteration, to a vote in which no lane wants the path, to one that pushes
-    or pops, and to one of the latter for a loop of tasks.
+    """What a form of the loop adds: to a warp iteration, to a vote in which no lane wants the path, to a vote that
+    pushes or pops, and to such a vote for a loop of tasks.
     """
 
     iteration: float
@@ -76,29 +78,30 @@ class Overhead:
 
 
 OVERHEADS: Mapping[str, Overhead] = {
-    # Fitted to 30 points of `samples/sensitivity` on an H200 (2026-11-20): there predicted gains are right within 10 %.
-    # Loops of tasks and the nine instructions that idle lanes take more are from DESIGN 4.2. Each path has its votes.
+    # Fitted to 30 points of `samples/sensitivity` on an H200 (2026-11-20): predicted gains are right within 10 %
+    # there. Loops of tasks and the nine more instructions of the idle-lanes form are from DESIGN 4.2. Each path has
+    # its own votes.
     Form.SPLIT: Overhead(0.0, 6 * AN_INSTRUCTION, 11 * AN_INSTRUCTION, 15 * AN_INSTRUCTION),
     Form.IDLE_LANES: Overhead(
         9 * AN_INSTRUCTION, 6 * AN_INSTRUCTION, 11 * AN_INSTRUCTION, 15 * AN_INSTRUCTION
     ),
-    # The same 30 points in the carried form, split (2026-11-23): 0.4 to 5.3 where the split form has 0.7 to 7.9.
+    # The same 30 points in the carried form, split (2026-11-23): 0.4 to 5.3, while the split form has 0.7 to 7.9.
     Form.CARRIED: Overhead(12 * AN_INSTRUCTION, 8 * AN_INSTRUCTION, 22 * AN_INSTRUCTION, 26 * AN_INSTRUCTION),
 }
 
 AGREE, JUMP = 8.0, 6.0
-"""Slots of a warp iteration for a group of sorted paths (`cccopt.ccc.codegen.sorting`), where all lanes have one
-number; and what a jump table takes more than a comparison.
+"""Slots of a warp iteration for a group of sorted paths (`cccopt.ccc.codegen.sorting`) if all lanes have one number,
+and how many more a jump table takes than a comparison.
 """
 
 SORT, SORT_BIT = 24.0, 6.0
-"""Slots that a warp iteration takes on top where they have not, and more for each bit of the number."""
+"""Further slots of a warp iteration in which the lanes' numbers differ, and how many more for each bit of a number."""
 
 ASKED = 4.5
-"""Slots for which such a group asks whether 32 tasks wait for a path."""
+"""Slots that such a group takes to test whether 32 tasks wait for a path."""
 
 APART = 2 * AN_INSTRUCTION
-"""A path that is not collected beside those of its group that are sorted: its lanes jump there and wait for the
+"""Slots of a path that is not collected although others of its group are sorted: its lanes jump there and wait for the
 others.
 """
 
@@ -106,49 +109,49 @@ ROUND = 8 * AN_INSTRUCTION
 """A vote between the inner iterations of a loop of tasks: ballot, count, two tests, two branches, a flag."""
 
 REFILL = 5 * AN_INSTRUCTION
-"""What finished lanes of such a loop pay to take the next task, its words aside."""
+"""What finished lanes of such a loop pay to take the next task, not counting its words."""
 
 
 EXPAND = 45 * AN_INSTRUCTION
-"""What it takes to lay the inner iterations of all lanes side by side (`cccopt.ccc.codegen.expansion`), mostly a
-sum.
+"""Slots that it takes to lay the inner iterations of all lanes side by side (`cccopt.ccc.codegen.expansion`), mostly
+for a prefix sum.
 """
 
 WINDOW = 15 * AN_INSTRUCTION
-"""What it takes to find the owners of the next 32 inner iterations, the words of their contexts aside."""
+"""Slots that it takes to find the owners of the next 32 inner iterations, not counting the words of their contexts."""
 
 
 SUM = 24 * AN_INSTRUCTION
-"""What it takes to put together what such 32 inner iterations add to one variable, by lane."""
+"""Slots that it takes to combine, for each lane, what such 32 inner iterations add to one variable."""
 
 
 def time(loop: LoopFlow, chosen: Collection[int]) -> float:
-    """The slots that pass in a warp iteration when the paths ``chosen`` are collected: about the largest of those that
+    """The slots that pass in a warp iteration when the ``chosen`` paths are collected: about the largest of those that
     are issued, those that memory takes and those in which warps wait.
     """
     return parts(loop, chosen).total
 
 
 def parts(loop: LoopFlow, chosen: Collection[int]) -> PredictedTime:
-    """What `time` is made of."""
+    """The parts of `time`."""
     scaled = scales(loop.elapsed, _needs(loop, ()))
     expanded = any(path.expanded and path.key in chosen for path in loop.paths)
     return scaled.time(_needs(loop, chosen), expanded=expanded)
 
 
 def gain(loop: LoopFlow, chosen: Collection[int], over: Collection[int] = ()) -> float:
-    """How many times faster the loop is with the paths ``chosen`` collected than with those in ``over``."""
+    """How many times faster the loop is with the ``chosen`` paths collected than with those in ``over``."""
     return time(loop, over) / time(loop, chosen) if chosen != over and time(loop, chosen) > 0 else 1.0
 
 
 def slots(loop: LoopFlow, chosen: Collection[int]) -> float:
-    """The issue slots of a warp iteration when the paths ``chosen`` are collected."""
+    """The issue slots of a warp iteration when the ``chosen`` paths are collected."""
     needs = _needs(loop, chosen)
     return needs.code + needs.added
 
 
 def _needs(loop: LoopFlow, chosen: Collection[int]) -> Needs:
-    """What a warp iteration needs when the paths ``chosen`` are collected."""
+    """What a warp iteration needs when the ``chosen`` paths are collected."""
     form = OVERHEADS[loop.form]
     whole = _whole(loop, chosen)
     code, waiting = loop.own * whole.warps, loop.waiting * whole.warps
@@ -176,8 +179,8 @@ def _needs(loop: LoopFlow, chosen: Collection[int]) -> Needs:
 
 
 def break_even(loop: LoopFlow, path: PathFlow, chosen: Collection[int] = ()) -> float | None:
-    """The slots of one run of the path at which collecting it, beside ``chosen``, begins to pay; None where it never
-    does, because no lanes idle in it.
+    """The slots of one run of the path at which collecting it in addition to ``chosen`` begins to pay off; None if it
+    never does, because no lanes idle in it.
     """
     others = frozenset(chosen) - {path.key}
     more = slots(loop, others | {path.key}) - slots(loop, others)
@@ -185,17 +188,17 @@ def break_even(loop: LoopFlow, path: PathFlow, chosen: Collection[int] = ()) -> 
     before, after = _runs(path, around, False, loop), _runs(path, around, True, loop)
     full = path.packed / path.slots if path.slots else 1.0
     saved = _runs_of(before, full) - _runs_of(after, full)
-    # What both are for a path of some cost is linear in it: the rest of the difference is overhead.
+    # Both are linear in the cost of the path: the rest of the difference is overhead.
     return max(more + saved * path.slots, 0.0) / saved if saved > 1e-9 else None
 
 
 def _runs_of(runs: _Runs, full: float) -> float:
-    """What all ``runs`` cost, in runs as warps come now, of which one by a full warp costs ``full``."""
+    """What all ``runs`` cost, in units of a run as warps come now; a run by a full warp costs ``full`` units."""
     return runs.packed * full + runs.warps - runs.packed
 
 
 def worth(path: PathFlow) -> float:
-    """What decides among paths when not all can be collected: the cost of a run, times how rarely lanes take it."""
+    """What decides among paths if not all can be collected: the cost of a run, times the runs that full warps save."""
     return path.slots * max(path.warps - path.full, 0.0)
 
 
@@ -208,9 +211,10 @@ class Limit:
 
 
 def choose(loop: LoopFlow, kept: Collection[int] = (), limits: Sequence[Limit] = ()) -> frozenset[int]:
-    """The paths to collect. From all of them, the one whose loss costs least goes as long as that loses nothing; those
-    in ``kept`` are not given up. As long as there are more than a limit allows, the one of least `worth` among its
-    paths goes, kept or not. A path in a loop of tasks goes with it. None, if all of them together gain too little.
+    """The paths to collect. Starting from all of them: while more are chosen than a limit allows, the path of least
+    `worth` among its paths goes, even one in ``kept``. Then the path whose loss costs least goes, as long as that loses
+    nothing; paths in ``kept`` stay. What is inside a loop of tasks goes with it. None are chosen if none are ``kept``
+    and the rest together gain too little.
     """
     chosen = frozenset(path.key for path in loop.paths)
     worths = {path.key: worth(path) for path in loop.paths}
@@ -228,8 +232,8 @@ def choose(loop: LoopFlow, kept: Collection[int] = (), limits: Sequence[Limit] =
 def _without_one(
     loop: LoopFlow, chosen: frozenset[int], kept: Collection[int], forced: bool = False
 ) -> Sequence[frozenset[int]]:
-    """``chosen`` without one path that is not ``kept``, or one group of sorted ones, in all ways; ``forced``: without
-    what is inside of it either.
+    """All ways to take one path, or one group of sorted paths, from ``chosen``. A loop takes what is inside it along,
+    and goes only if none of that is ``kept``; if ``forced``, only the path itself must not be ``kept``.
     """
     found = []
     for path in loop.paths:
@@ -237,7 +241,7 @@ def _without_one(
         held = {path.key} if forced else gone
         if path.key in chosen and held.isdisjoint(kept):
             found.append(chosen - gone)
-    # Of a group that does not pay, one path less may cost more yet.
+    # If a group does not pay off, one path less may cost even more.
     groups_chosen = () if forced else (group.collected(chosen) for group in loop.groups)
     return [
         *found,
@@ -259,8 +263,8 @@ def _inside(loop: LoopFlow, path: PathFlow) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Runs of a path: how many by warps, how many full warps their lanes make, whether these are full warps, and the
-    runs left when the marked loop ends, whose warps are no fuller than now.
+    """Runs of a path: how many warps make, how many full warps their lanes would make, whether full warps run it, and
+    the runs ``left`` when the marked loop ends, whose warps are no fuller than now.
     """
 
     warps: float
@@ -285,7 +289,7 @@ def _runs(path: PathFlow, around: _Runs, collected: bool, loop: LoopFlow) -> _Ru
         return now
     # No task begins later than if lanes waited for one another in each iteration, as they do now.
     most = max(now.warps - path.full, 0.0)
-    # A lane whose task has ended waits for the next vote; of expanded inner iterations the last 32 are half as many.
+    # A lane whose task has ended waits for the next vote; the last 32 expanded inner iterations are half as many.
     late = path.entered * (path.chunk - 1) / 2 if path.is_loop else 0.0
     late += _wanted(path, around) / 2 if path.expanded else 0.0
     left = 0.0 if path.expanded else min(path.late, most)
@@ -296,7 +300,7 @@ def _runs_now(path: PathFlow, around: _Runs, loop: LoopFlow) -> _Runs:
     """The runs of a path that is not collected."""
     if not around.full_warps:
         return _Runs(path.warps, path.full, False)
-    # Full warps run what is around: fewer of them, each with more lanes that may take this path.
+    # Full warps run the code around it: fewer of them, each with more lanes that may take this path.
     parent = next((p for p in loop.paths if p.key == path.parent), None)
     share = path.full / around.full if around.full else 0.0
     if share <= 1:
@@ -314,8 +318,7 @@ def _wanted(path: PathFlow, around: _Runs) -> float:
 def _sorting(
     group: SortedGroup, chosen: Collection[int], runs: Mapping[int, _Runs], diverged: Mapping[int, float]
 ) -> float:
-    """The slots of a warp iteration that sorting takes for a group, and what is lost on those of its paths that are not
-    collected.
+    """The slots of a warp iteration that sorting takes for a group, and those lost on its paths that are not collected.
     ``diverged`` is the share of warp iterations in which the lanes differ, by path.
     """
     ours = group.collected(chosen)

@@ -1,4 +1,4 @@
-"""How long issue, memory traffic and waiting take together, and what a measured time says of each.
+"""How long issue, memory traffic and waiting take together, and what a measured time says about each.
 
 Instructions are issued while others wait for memory or for results, so a time is about the largest of the three. If a
 loop's time is known, each part is scaled so that together they take that time. What code issues and memory delivers is
@@ -14,13 +14,13 @@ cycles for which the latencies of the code have warps wait if loads come from me
 * about as many: warps wait for their own results. The fewer runs the code has, the less they wait.
 * fewer: caches deliver the loads. Their sectors then cost less memory traffic, and what CCC adds, which waits for no
   load, counts for more.
-* more: warps also wait for one another, which stays as it is. How much of the time that is cannot be told: if nothing
+* more: warps also wait for one another, which stays as it is. It is not known how much of the time that is: if nothing
   else delays them, latencies explain their share of the cycles, but delays also grow with the number of loads. The
   model takes the geometric mean of both answers.
 * many more (`FEW`): most warps have ended, and a few slow ones run on, each with a lane that has far more to do than
   others. Its time stays as it is.
 
-Only the inner iterations of an expanded loop are shared by lanes, so that slow ones end earlier. There, all waiting
+Only the inner iterations of an expanded loop are shared by lanes, so slow ones end earlier. There, all waiting
 shrinks with the runs of the code.
 """
 
@@ -57,8 +57,8 @@ EARLY = 0.08
 """
 
 CACHED = 2 / 3
-"""The least cost of a sector relative to one that comes from the second-level cache or from memory. The first-level cache
-delivers one lane's sector per clock, in which the schedulers have four slots.
+"""The least cost of a sector relative to one that comes from the second-level cache or from memory. The first-level
+cache delivers one lane's sector per clock, in which the schedulers have four slots.
 """
 
 

@@ -1,10 +1,10 @@
-"""How often warps and lanes came to each marked region in runs on the emulator or a GPU, and the file that holds it.
+"""How often warps and lanes came to each marked region in runs on the emulator or a GPU, and the profile's file.
 
     {"schema": 1, "cccopt": "0.1.0",
      "kernels": {"bfs": {"1": {"kind": "for", "entries": ..., "lanes": ...}, "2": {"kind": "if", ...}}}}
 
-Run files (`cccopt.profiling.run_file`, schema 2) hold the same ``kernels`` beside counts by line. Regions go by the
-number that their marks have in the file that was annotated, so a profile fits the marked PTX of the same source for any
+Run files (`cccopt.profiling.run_file`, schema 2) hold the same ``kernels`` in addition to counts by line. Regions go by
+the number that their marks have in the annotated file, so a profile fits the marked PTX of the same source for any
 target. Profiles of several launches add up.
 """
 
@@ -24,28 +24,28 @@ from cccopt.files import read_text, write_text
 from cccopt.version import __version__
 
 SCHEMA = 1
-"""The layout that is written here."""
+"""The version of the layout that is written here."""
 
 _ADDED = ("elapsed", "resident", "launches")
-"""What files of earlier versions do not have."""
+"""Fields that files of earlier versions do not have."""
 
 _MAKE_ONE = "make one with `cccopt profile -- PROGRAM` or `cccopt emulate FILE.ptx KERNEL ... --profile=FILE`"
 
 SCHEMAS = (1, 2)
-"""The layouts whose ``kernels`` can be read."""
+"""The versions of layouts whose ``kernels`` can be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionProfile:
-    """One marked region, all its copies and launches together.
+    """One marked region, with all its copies and launches together.
 
-    ``warps`` and ``lanes`` ran it: iterations of a loop, runs of a path. ``entries`` and ``entered`` are the warps and
-    lanes that came to a loop, the same as those for a path. ``issued`` are the issue slots of its own code
-    (inner marked regions aside), ``packed`` those that it would take if only full warps began it. ``sectors`` is the
-    32-byte pieces of global memory that a marked loop touched, with all inside it. ``elapsed`` are the issue slots that
-    the GPU had in the time of a marked loop, and ``resident`` the cycles that it had for warps, as many as it holds at
-    once or a launch has: both are 0 if that time is not known. ``launches`` are those of a kernel marked ``grid``, 0 if
-    their number is not known.
+    ``warps`` and ``lanes`` count its runs by warps and lanes: iterations of a loop, runs of a path. ``entries`` and
+    ``entered`` are the warps and lanes that came to a loop; for a path they are the same as the runs. ``issued`` is the
+    issue slots of its own code (without inner marked regions), ``packed`` those that it would take if only full warps
+    began it. ``sectors`` is the 32-byte pieces of global memory that a marked loop touched, with everything inside it.
+    ``elapsed`` is the issue slots that the GPU had in the time of a marked loop, and ``resident`` the cycles that it
+    had for warps, as many as it holds at once or a launch has; both are 0 if that time is not known. ``launches`` are
+    those of a kernel marked ``grid``, 0 if their number is not known.
     """
 
     kind: str
@@ -63,13 +63,13 @@ class RegionProfile:
     def __add__(self, other: RegionProfile) -> RegionProfile:
         mine, theirs = asdict(self), asdict(other)
         total = RegionProfile(self.kind, **{k: mine[k] + theirs[k] for k in mine if k != "kind"})
-        # The time of some runs says nothing of the counts of all.
+        # The time of some runs says nothing about the counts of all.
         known = all(one.elapsed or not one.warps for one in (self, other))
         return total if known else total.untimed()
 
     @property
     def time(self) -> Elapsed:
-        """What the GPU had in the time of a marked loop."""
+        """What the GPU offered in the time of a marked loop."""
         return Elapsed(self.elapsed, self.resident)
 
     def untimed(self) -> RegionProfile:
@@ -92,8 +92,8 @@ class RunProfile:
         )
 
     def without(self, regions: Collection[int], parents: Mapping[int, int | None]) -> RunProfile:
-        """The profile of the text without the marks of some ``regions``, whose code then belongs to what is around
-        them: ``parents`` say what that is.
+        """The profile without the marks of some ``regions``, whose code then belongs to the regions around them, as
+        ``parents`` say.
         """
         return RunProfile({name: _without(found, regions, parents) for name, found in self.functions.items()})
 
@@ -115,7 +115,7 @@ def _without(
 
 
 def summed(a: Mapping[int, RegionProfile], b: Mapping[int, RegionProfile]) -> dict[int, RegionProfile]:
-    """The regions of two runs of a function, those with the same number added up."""
+    """The regions of two runs of a function; those with the same number are added up."""
     found = dict(a)
     for number, region in b.items():
         found[number] = found[number] + region if number in found else region
@@ -123,8 +123,8 @@ def summed(a: Mapping[int, RegionProfile], b: Mapping[int, RegionProfile]) -> di
 
 
 def shared_by(regions: Mapping[int, RegionProfile], at_once: int) -> dict[int, RegionProfile]:
-    """The regions of a kernel where ``at_once`` warps come to its loop over blocks in each launch, if it has one, and
-    share the iterations, each of which a warp of its own ran.
+    """The regions of a kernel as if, in each launch, ``at_once`` warps came to its loop over blocks, if it has one, and
+    shared the iterations, each of which was run by a warp of its own.
     """
     return {
         number: _shared_by(region, at_once) if region.kind == Kind.GRID else region
@@ -147,13 +147,13 @@ def write(path: str | os.PathLike[str], profile: RunProfile) -> None:
 
 
 def as_text(profile: RunProfile) -> str:
-    """What the file of a profile holds."""
+    """The content of a profile's file."""
     data = {"schema": SCHEMA, "cccopt": __version__, "kernels": kernels_of(profile)}
     return json.dumps(data, indent=1) + "\n"
 
 
 def read(path: str | os.PathLike[str]) -> RunProfile:
-    """Read a profile. Raises CccError for a file that cannot be read (CCC086) or is no profile (CCC069)."""
+    """Read a profile. Raises CccError for a file that cannot be read (CCC086) or is not a profile (CCC069)."""
     text = read_text(path)
     with as_bad_profile(path):
         data = json.loads(text)
@@ -162,7 +162,7 @@ def read(path: str | os.PathLike[str]) -> RunProfile:
 
 
 def require_schema(schema: object) -> None:
-    """Raise ValueError for a layout that is not known."""
+    """Raise ValueError for an unknown version of the layout."""
     if isinstance(schema, bool) or schema not in SCHEMAS:
         known = " and ".join(map(str, SCHEMAS))
         raise ValueError(f"its layout has version {schema}; cccopt {__version__} reads versions {known}")
@@ -172,8 +172,8 @@ def require_schema(schema: object) -> None:
 def as_bad_profile(
     path: str | os.PathLike[str], what: str = "profile", help: str = _MAKE_ONE
 ) -> Iterator[None]:
-    """What goes wrong in reading the content of ``path`` as the CccError for what is no profile (CCC069), or nothing
-    else that it should be.
+    """Turn errors from reading the content of ``path`` into a CccError saying that it is not a profile, or not whatever
+    else ``what`` names (CCC069).
     """
     try:
         yield
@@ -190,7 +190,7 @@ def as_bad_profile(
 
 
 def regions_in(kernels: Mapping[str, Mapping[str, Mapping[str, object]]]) -> RunProfile:
-    """The profile that ``kernels`` of a file holds. Raises what `as_bad_profile` catches."""
+    """The profile in the ``kernels`` of a file. Raises what `as_bad_profile` catches."""
     return RunProfile(
         {
             str(name): {int(number): _region(entry) for number, entry in regions.items()}
@@ -200,7 +200,7 @@ def regions_in(kernels: Mapping[str, Mapping[str, Mapping[str, object]]]) -> Run
 
 
 def kernels_of(profile: RunProfile) -> dict[str, dict[str, dict[str, object]]]:
-    """What a file holds as ``kernels``."""
+    """The ``kernels`` of a profile's file."""
     return {
         name: {str(number): asdict(region) for number, region in regions.items()}
         for name, regions in profile.functions.items()

@@ -1,4 +1,4 @@
-"""How often warps and lanes came to each marked region, from counts by statement of launches of marked PTX."""
+"""How often warps and lanes came to each marked region, from counts for each statement of launched marked PTX."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cccopt.ptx.scopes import with_unique_names
 
 
 class Count(Protocol):
-    """Issues of one instruction: by warps, and the lanes active in them."""
+    """How often warps issued one instruction, and the lanes that were active then."""
 
     @property
     def warps(self) -> int: ...
@@ -37,7 +37,7 @@ SECTOR_BYTES = 32
 
 
 Issues = Mapping[tuple[str, int], Count]
-"""Counts by function and statement index, as `cccopt.emulator.Profile.issues`."""
+"""Counts by function and statement index, like `cccopt.emulator.Profile.issues`."""
 
 
 def measure(
@@ -47,11 +47,11 @@ def measure(
     times: Mapping[str, Elapsed] | None = None,
     launches: Mapping[str, int] | None = None,
 ) -> RunProfile:
-    """The profile of launches of marked PTX: ``issues`` go by the statements of ``module``. By function, ``sectors``
-    are those of all its accesses to global memory, ``times`` what the GPU had while it ran, and ``launches`` those of a
-    kernel. Where sectors were not counted, each lane is taken to touch one of its own, but where lanes are known to
-    touch places side by side. Sectors of functions that a loop calls are none of its own. Functions that are refused
-    have no profile.
+    """The profile of launches of marked PTX; ``issues`` go by the statements of ``module``. For each function,
+    ``sectors`` are those of all its accesses to global memory, ``times`` what the GPU offered while it ran, and
+    ``launches`` the launches of a kernel. If sectors were not counted, each lane is taken to touch a sector of its own,
+    except where lanes are known to touch neighboring places. Sectors of functions that a loop calls do not count for
+    the loop. Functions that are refused have no profile.
     """
     named = with_unique_names(module)
     renamed = {f.name: f for f in named.functions() if f.body is not None}
@@ -80,7 +80,7 @@ def measure(
 
 
 def _by_index(view: View, function: Function, issues: Issues) -> dict[int, Count]:
-    """The counts by the statements of the view, which has more labels than the function."""
+    """The counts by the statement indices of the view, which has more labels than the function."""
     before = [i for i, s in enumerate(function.body or ()) if isinstance(s, Instruction)]
     now = [i for i, s in enumerate(view.body) if isinstance(s, Instruction)]
     pairs = zip(now, before, strict=True)
@@ -89,8 +89,8 @@ def _by_index(view: View, function: Function, issues: Issues) -> dict[int, Count
 
 @dataclass(frozen=True)
 class _CountedFunction:
-    """A function with the counts of launches by statement, its sectors (None: not counted), its time and how many
-    launches there were.
+    """A function with the counts of its launches by statement, its sectors (None: not counted), its time and the number
+    of launches.
     """
 
     view: View
@@ -133,7 +133,7 @@ class _CountedFunction:
         if path.is_loop:
             entries, entered = self._entries(path.annotation.region, warps, lanes)
             if path.annotation.kind == Kind.RECURSIVE:
-                # It has no such marker: what leads to its loop counts, or past it.
+                # It has no such marker: the blocks that lead to its loop count, even if they also lead past it.
                 header = self.view.block_of_name[path.begin]
                 entering = self.view.names_of(self.view.cfg.predecessors[header]) - path.nodes
                 begins = [self._at_node(name) for name in sorted(entering)]
@@ -142,7 +142,7 @@ class _CountedFunction:
         return RegionProfile(path.annotation.kind, entries, entered, warps, lanes, self._issued(own), packed)
 
     def _entries(self, region: int, warps: int, lanes: int) -> tuple[int, int]:
-        """Warps and lanes that came to a loop which ``warps`` and ``lanes`` ran."""
+        """Warps and lanes that came to a loop; ``warps`` and ``lanes`` ran it."""
         begins = [self._at(i) for i in self.view.markers("for.begin", region)]
         return _at_most(begins, warps, lanes)
 
@@ -154,7 +154,7 @@ class _CountedFunction:
         )
 
     def _sectors(self, nodes: Collection[str]) -> float:
-        """The sectors of global memory that ``nodes`` touched, of all that were counted as large a part as by
+        """The sectors of global memory that ``nodes`` touched: the same part of all that were counted as of
         `_touched`.
         """
         touched = self._touched(nodes)
@@ -163,8 +163,8 @@ class _CountedFunction:
         return self.sectors * _part(touched, self._touched(self.view.block_of_name))
 
     def _touched(self, nodes: Collection[str]) -> float:
-        """About the sectors of global memory that ``nodes`` touched, by how far apart lanes beside one another access
-        it.
+        """An estimate of the sectors of global memory that ``nodes`` touched, from how far apart neighboring lanes
+        access it.
         """
         total = 0.0
         for index, instruction in self.view.instructions(nodes):
@@ -179,8 +179,8 @@ class _CountedFunction:
     def _packed(self, nodes: Collection[str], warps: int, lanes: int) -> float:
         """The issue slots of ``nodes`` if their ``lanes`` began in full warps instead of ``warps``.
 
-        Code that only some of them run is run if any of a warp's lanes does; in a loop the inner iterations of a warp
-        stay as many as they were, or as a lane makes on average.
+        A warp runs code that only some of them run if any of its lanes does. In a loop, the inner iterations of a warp
+        stay as many as they were, or as many as a lane makes on average if that is more.
         """
         total = 0.0
         for index, _ in self.view.instructions(nodes) if lanes else ():
@@ -196,7 +196,7 @@ class _CountedFunction:
         return self._at(self.view.cfg.blocks[self.view.block_of_name[name]].start)
 
     def _at(self, index: int) -> tuple[int, int]:
-        """Warps and lanes of the first instruction from statement ``index`` on."""
+        """Warps and lanes of the first instruction at or after statement ``index``."""
         for statement in range(index, len(self.view.body)):
             if isinstance(self.view.body[statement], Instruction):
                 count = self.counts.get(statement)
@@ -218,7 +218,7 @@ def _at_most(begins: Iterable[tuple[int, int]], warps: int, lanes: int) -> tuple
 
 
 def _by_points(view: View, region: Region) -> tuple[Path, ...]:
-    """The paths of a loop in which some cannot be deferred alone: each with its own code."""
+    """The paths of a loop in which some paths cannot be deferred by themselves, each with only its own code."""
     codes = {point: marked_code(view, point, region.nodes) for point in region.points}
     inner = {p: [c for c in codes.values() if c < code] for p, code in codes.items()}
     return tuple(

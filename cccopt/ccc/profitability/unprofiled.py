@@ -1,11 +1,11 @@
-"""What `auto` rewrites without a profile: what gains even where lanes are alike, as far as it can be told.
+"""What `auto` rewrites without a profile: code that, as far as is known, gains even if lanes do not differ.
 
-How unequal lanes are, the code does not say. Where all take a path, or all make as many inner iterations, collecting
-only costs: of 24 public kernels for which assumed numbers promised a gain, 13 ran slower
+The code does not say how much lanes differ. If all of them take a path or make equally many inner iterations,
+collecting only costs: of 24 public kernels for which assumed numbers promised a gain, 13 ran slower
 (docs/decisions/0027-nothing-tells.md). Two things lower that risk:
 
 * Inner iterations that are laid side by side read memory side by side, whatever their number.
-* A path with a loop of tasks in it has two reasons for its lanes to differ: who comes, and how long they stay.
+* A path that contains a loop of tasks has two reasons for its lanes to differ: which come, and how long they stay.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ UNKNOWN = "it is not known how much lanes diverge here; if they do not, collecti
 
 
 def uncertain(flow: LoopFlow, chosen: Collection[int]) -> frozenset[int]:
-    """Those of the ``chosen`` paths that may lose beside the others, for all that is known without a profile."""
+    """Those of the ``chosen`` paths that may lose together with the others, as far as is known without a profile."""
     sure: set[int] = set()
     loops = {path.key for path in flow.paths if path.is_loop}
     for path in flow.paths:
@@ -29,7 +29,7 @@ def uncertain(flow: LoopFlow, chosen: Collection[int]) -> frozenset[int]:
 
 
 def _around(flow: LoopFlow, path: PathFlow) -> Iterator[PathFlow]:
-    """The paths around one."""
+    """The paths around ``path``, innermost first."""
     by_key = {other.key: other for other in flow.paths}
     while path.parent is not None:
         path = by_key[path.parent]

@@ -1,4 +1,4 @@
-"""Marked inner loops that nvcc would have unrolled: `auto` cannot tell what collecting them gains over that.
+"""Marked inner loops that nvcc would have unrolled: `auto` does not know what collecting them gains over that.
 
 for (int i = 0; i < 25; i++)           unmarked: 25 tests with constants, each `%` a multiplication
   if (n % primes[i] == 0) return;      marked: a loop with a load and a division, which the mark keeps rolled
@@ -12,14 +12,14 @@ from cccopt.ccc.function.view import View
 from cccopt.ccc.regions.paths import Path
 
 MOST = 2048
-"""Instructions in all inner iterations together up to which nvcc 13.0 is taken to unroll a loop of a known number of
-them.
+"""If a loop's number of iterations is known, nvcc 13.0 is taken to unroll it up to this many instructions in all of its
+iterations together.
 """
 
 
 def unrolled_loops(view: View, paths: Iterable[Path]) -> Mapping[int, int]:
-    """Those of ``paths`` that are loops with a constant number of inner iterations, by their indices, and that number
-    at most: there may be other exits.
+    """The indices of those ``paths`` that nvcc is taken to unroll, each with its constant number of inner iterations,
+    an upper bound: there may be other exits.
     """
     found: dict[int, int] = {}
     for key, path in enumerate(paths):
@@ -33,7 +33,7 @@ def unrolled_loops(view: View, paths: Iterable[Path]) -> Mapping[int, int]:
 
 
 def why(trips: int) -> str:
-    """Why `auto` leaves such a loop."""
+    """Why `auto` leaves such a loop alone."""
     return (
         f"it runs at most {trips} inner iterations, which nvcc knows, so nvcc unrolls the loop if"
         " it is not marked; how much that saves is not known"
