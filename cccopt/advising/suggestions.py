@@ -291,13 +291,18 @@ def _advice(
 
 
 def _best_chosen(accepted: Sequence[Trial], chosen: Callable[[Selection], bool]) -> tuple[Trial | None, bool]:
-    """The best of the trials that `auto` rewrites, and True. If there is none, the best of all, and False."""
+    """The best of the trials that `auto` rewrites, and True. If there is none, or if so much more is predicted for
+    another trial that it is worth measuring, the best of all, and False.
+    """
+    first = _best(accepted)
     left = list(accepted)
-    while (best := _best(left)) is not None and _pays(best):
+    while (best := _best(left)) is not None and first is not None and _pays(best):
+        if (best.gain_of_kernel or 0) * SAFE_GAIN < (first.gain_of_kernel or 0):
+            break
         if chosen(best.selection):
             return best, True
         left.remove(best)
-    return _best(accepted), False
+    return first, False
 
 
 def _pays(trial: Trial) -> bool:

@@ -18,7 +18,7 @@ last ones alone.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
 
@@ -160,6 +160,8 @@ class _Maker:
         loop = self.measured[self.plan.region.annotation.region]
         iterations = max(loop.warps / loop.entries, 1.0)
         scaled = scales(loop.time / (loop.entries * iterations), before / iterations)
+        # Kernels used for fitting are predicted no better with waiting that stays, unless few slow warps are left.
+        scaled = replace(scaled, own=1.0 if scaled.own else 0.0)
         return scaled.time(before / iterations), scaled.time(after / iterations)
 
     @cached_property
