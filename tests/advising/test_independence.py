@@ -106,7 +106,11 @@ def test_words() -> None:
 
 def test_the_page_says_it_beside_the_promise() -> None:
     pragma = SuggestedPragma(
-        "#pragma ccc for", "a.cu", 7, "any order", "proven: no iteration writes to memory that another one accesses"
+        "#pragma ccc for",
+        "a.cu",
+        7,
+        "any order",
+        "proven: no iteration writes to memory that another one accesses",
     )
     shown = advice([Suggestion("k", "2x", True, (pragma,))], "k")
     assert "proven: no iteration writes to memory that another one accesses" in str(shown)
