@@ -66,7 +66,7 @@ def test_all_outputs_say_what_is_known(
         "independence of the iterations at rows.cu:4:3 is open: proven if `y` does not overlap `row`"
         in remark
     )
-    assert "independence of the iterations at rows.cu:7:5 is proven: no two inner iterations" in remark
+    assert "independence of the iterations at rows.cu:7:5 is proven: no inner iteration writes" in remark
 
 
 @pytest.mark.nvcc
