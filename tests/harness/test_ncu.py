@@ -54,9 +54,9 @@ def test_sums_over_launches_are_weighted_by_instructions() -> None:
 
 
 def test_logs_that_do_not_fit_are_no_counts() -> None:
-    assert "not match the 1 that" in ncu.counted(LOG, [("plain", "sssp")]).why
-    assert "not the 4 that" in ncu.counted(LOG, [("plain", "bfs")] * 4).why
-    assert "not the 0 that" in ncu.counted(LOG, []).why
+    assert "do not match the 1 that" in ncu.counted(LOG, [("plain", "sssp")]).why
+    assert "do not match the 4 that" in ncu.counted(LOG, [("plain", "bfs")] * 4).why
+    assert "do not match the 0 that" in ncu.counted(LOG, []).why
     third = ncu.counted(LOG, [("plain", "bfs")] * 3)
     assert third.why.startswith("ncu gave only smsp__inst_executed.sum")
     assert not third.counts
