@@ -37,7 +37,7 @@ def region_table(run: RunFile, function: FunctionRun, reports: Sequence[Mapping[
             if (r["kernel"], r["region"], r["kind"]) == (function.name, region, counts.kind)
         ]
         rows.append(_row(region, counts, became if reports else None))
-    return table(_HEADS if reports else _HEADS[:-1], rows, texts=("kind", "became"))
+    return table(_HEADS if reports else _HEADS[:-1], rows, texts=("kind", "outcome"))
 
 
 def measured(decisions: Decisions | None, function: FunctionRun) -> Markup | None:

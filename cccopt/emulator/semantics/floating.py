@@ -153,7 +153,7 @@ def _product(name: str, mode: str) -> Callable[..., Any]:
 
 
 def fma(m: Modifiers) -> Operation:
-    """``fma.rnd{.ftz}{.sat}{.relu}.type d, a, b, c``; ``mad`` on floating-point types is the same."""
+    """``fma.rnd{.ftz}{.sat}.type d, a, b, c``; ``mad`` on floating-point types is the same."""
     return _row(m, 3, _fused)
 
 
