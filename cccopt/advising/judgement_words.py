@@ -14,7 +14,7 @@ _SUMS = "atomics add floating-point numbers in a different order, which changes 
 
 
 def in_words(judgement: Judgement) -> str:
-    """One sentence without its period: ``open: proven if `in` and `out` do not overlap``."""
+    """One sentence without its period, beginning like ``open: proven if `out` does not overlap `in```."""
     return "; ".join((f"{judgement.state}: {_why(judgement)}", *_more(judgement)))
 
 

@@ -75,7 +75,9 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class KernelRun:
-    """What a run counted at a kernel's candidates, what the GPU had in its time, and its launches (0 if unknown)."""
+    """What a run counted at a kernel's candidates, the issue slots and cycles that the GPU offered while the kernel
+    ran, and the number of launches (0 if unknown).
+    """
 
     counts: CandidateCounts
     time: Elapsed
@@ -113,8 +115,8 @@ def trials(
 
 
 def is_chosen(module: Module, kernel: str, counted: KernelRun, selection: Selection) -> bool:
-    """Whether `auto` rewrites all of a selection with the counts of a run as its profile. It also leaves alone what has
-    a large gain in all, but in the carried form a path that gains nothing.
+    """Whether `auto` rewrites all of a selection with the counts of a run as its profile. In the carried form, it
+    leaves a selection alone if one of its paths gains nothing, however large the overall gain.
     """
     alone = _alone(module, kernel)
     nest = Nest(view_of(alone, next(f for f in alone.functions() if f.name == kernel and f.body)), {})

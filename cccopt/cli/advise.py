@@ -54,7 +54,7 @@ _MEASURE_ALL = (
 )
 
 _COUNT = (
-    "build with `ccc-nvcc --ccc-candidates --ccc-instrument`, run `cccopt profile -o RUN.json -- PROGRAM`,"
+    "build with `ccc-nvcc --ccc-candidates --ccc-instrument`, then run `cccopt profile -o RUN.json -- PROGRAM`"
     " and `cccopt advise RUN.json`"
 )
 

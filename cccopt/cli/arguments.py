@@ -77,7 +77,9 @@ def parse_argument(text: str) -> Array | np.generic:
             return _zeros(text, int(count), _TYPES[kind])
     elif kind in _TYPES:
         return _scalar(text, kind, value)
-    raise bad_argument(text, "not the form of an argument", "write `i32:5`, `zeros:f32:1000` or `FILE.npy`")
+    raise bad_argument(
+        text, "it does not have the form of an argument", "write `i32:5`, `zeros:f32:1000` or `FILE.npy`"
+    )
 
 
 def npy(array: Array) -> bytes:

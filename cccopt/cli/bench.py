@@ -118,8 +118,8 @@ def _add_cte(parser: argparse.ArgumentParser) -> None:
         "--input",
         action="append",
         metavar="NAME|FILE",
-        help="`cte` and `graphs`: an input, or a matrix's or graph's file; may be repeated (default: all on a GPU,"
-        " the first "
+        help="`cte` and `graphs`: the name of an input, or a file that holds a matrix or graph; may be repeated"
+        " (default: all on a GPU, the first "
         f"{EMULATED_INPUTS} of each workload on the emulator)",
     )
     parser.add_argument(

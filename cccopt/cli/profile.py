@@ -238,7 +238,8 @@ def _warnings(counted: ProgramRun, timed: ProgramRun | None) -> list[Diagnostic]
             Diagnostic(
                 "CCC113",
                 Severity.WARNING,
-                f"the run for times ended with status {timed.status}, the run with counters with {counted.status}",
+                f"the timed run ended with status {timed.status}, but the run with counters ended with status"
+                f" {counted.status}",
                 why="the program behaves differently when it is run again, so times and counts may not match",
                 help="remove what the first run leaves behind, or use --no-time",
             )

@@ -4,7 +4,7 @@
 #   ccc_target(TARGET [always|auto|off] [PROFILE FILE] [DECISIONS FILE] [REPORT FOLDER] [OPTIONS OPTION...])
 #                                   compiles the CUDA files of TARGET with ccc-nvcc
 #
-# Find it by `cmake -Dcccopt_DIR="$(cccopt --cmake-dir)"`. CMake 3.19 or newer.
+# Find it with `cmake -Dcccopt_DIR="$(cccopt --cmake-dir)"`. CMake 3.19 or newer.
 
 if(CMAKE_VERSION VERSION_LESS 3.19)
   set(cccopt_FOUND FALSE)
@@ -15,7 +15,7 @@ endif()
 find_program(CCCOPT_CCC_NVCC ccc-nvcc DOC "the drop-in nvcc of cccopt")
 if(NOT CCCOPT_CCC_NVCC)
   set(cccopt_FOUND FALSE)
-  set(cccopt_NOT_FOUND_MESSAGE "`ccc-nvcc` is not on PATH: install cccopt, or name it by -DCCCOPT_CCC_NVCC=...")
+  set(cccopt_NOT_FOUND_MESSAGE "`ccc-nvcc` is not on PATH: install cccopt, or name it with -DCCCOPT_CCC_NVCC=...")
   return()
 endif()
 

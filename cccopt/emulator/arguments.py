@@ -151,14 +151,17 @@ def _number(variable: Variable, argument: Any) -> bytes:
     type_name = variable.type.strip().lstrip(".")
     if type_name not in TYPES:
         raise refuse(
-            f"parameter `{variable.name}` has type .{type_name}", help="pass it as bytes (in Python)"
+            f"parameter `{variable.name}` has type .{type_name}, which a number cannot fill",
+            help="pass it as bytes (in Python)",
         )
     t = TYPES[type_name]
     if isinstance(argument, bool | np.bool_):
         argument = int(argument)
     is_real = isinstance(argument, float | np.floating)
     if not is_real and not isinstance(argument, int | np.integer):
-        raise refuse(f"parameter `{variable.name}`: an argument of type {type(argument).__name__}")
+        raise refuse(
+            f"parameter `{variable.name}` cannot take an argument of type `{type(argument).__name__}`"
+        )
     if t.kind == "f" or (is_real and type_name.startswith("b")):
         as_float = np.dtype(f"f{t.itemsize}")
         with np.errstate(over="ignore"):

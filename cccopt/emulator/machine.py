@@ -195,7 +195,9 @@ class Machine:
         _, formals = self.kernel.formals[piece.callee]
         if len(arguments) != len(formals):
             raise self.places.error(
-                MALFORMED, f"call of `{piece.callee}` with {len(arguments)} arguments", piece.ending
+                MALFORMED,
+                f"`{piece.callee}` is called with {len(arguments)} arguments but takes {len(formals)}",
+                piece.ending,
             )
         self.threads.enter_call(group, piece.index)
         if piece.callee in self.kernel.deep:

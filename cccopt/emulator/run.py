@@ -214,7 +214,7 @@ class Program:
             )
         if shared_bytes < 0 or kernel.sizes.shared + shared_bytes > 227 * 1024:
             raise refuse(
-                f"{kernel.sizes.shared + shared_bytes} bytes of shared memory per block",
+                f"{kernel.sizes.shared + shared_bytes} bytes of shared memory per block are too many",
                 why="at most 232,448 are available",
             )
 
@@ -272,7 +272,9 @@ def emulate(
 def _size(value: Size, what: str) -> tuple[int, int, int]:
     sizes = [int(value)] if isinstance(value, int | np.integer) else [int(v) for v in value]
     if not 1 <= len(sizes) <= 3 or min(sizes) < 1:
-        raise refuse(f"a {what} of {value}", help=f"give one to three positive numbers as the {what}")
+        raise refuse(
+            f"`{value}` is not a valid {what}", help=f"give one to three positive numbers as the {what}"
+        )
     x, y, z = [*sizes, 1, 1][:3]
     return x, y, z
 

@@ -47,9 +47,9 @@ _Rewritten = tuple[Function, tuple[Diagnostic, ...], tuple[RegionReport, ...]]
 def preferred(
     view: View, region: Region, function: Function, options: Options, moved: float | None
 ) -> InLanePlan | None:
-    """The plan of a loop whose tasks can only be the rests of its iterations, if this form is legal and expected to be
-    faster. It is if the warp runs less than `LONG` slots between two votes, or there are more than `MANY` points. A
-    profile, by which the other form gains ``moved``, decides instead if it predicts a gain of `SAFE_GAIN` and as much
+    """The plan of a loop whose tasks can only be the remainders of its iterations, if this form is legal and expected
+    to be faster. It is if the warp runs less than `LONG` slots between two votes, or there are more than `MANY` points.
+    A profile, by which the other form gains ``moved``, decides instead if it predicts a gain of `SAFE_GAIN` and as much
     between the two forms.
     """
     try:
@@ -98,7 +98,8 @@ def rewritten(
 ) -> _Rewritten:
     """The function with a region in the in-lane form, because of ``cause`` or because the user asks for it; under
     `auto` with only its markers removed if that is not expected to pay. ``chosen`` is its plan if there is one already
-    (`preferred`); ``by_cost``: rests of iterations could move to other lanes, but that is not expected to be faster.
+    (`preferred`); ``by_cost``: remainders of iterations could move to other lanes, but that is not expected to be
+    faster.
     """
     plan = _legal_plan(view, region, function, options, cause) if chosen is None else chosen
     numbers = _numbers(view, plan, function, options)

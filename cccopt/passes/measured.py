@@ -15,8 +15,8 @@ from cccopt.ptx.ir import Function, Module
 def measured(
     module: Module, function: Function, region: Region, options: Options
 ) -> Mapping[int, RegionProfile] | None:
-    """The counts of ``function`` in the options' profile, None if there are none. A loop over blocks has those that it
-    will have when rewritten.
+    """The counts of ``function`` in the options' profile, None if there are none. For a loop over blocks, they
+    are converted to those that the rewritten loop will have.
     """
     regions = None if options.profile is None else options.profile.functions.get(function.name)
     if regions is None:

@@ -167,8 +167,8 @@ _PREPARE = Options(Mode.ALWAYS, keep_going=True)
 
 
 def prepared(module: Module) -> Module:
-    """``module`` with the loops that its markers ask for, and all markers, of which profiles are made. It computes the
-    same.
+    """``module`` with the loops that its markers ask for and with all its markers: the form from which profiles are
+    made. It computes the same results.
 
     Where that is not possible, the function is left as it is: a kernel without its ``grid`` marker, any other function
     without markers.

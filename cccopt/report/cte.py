@@ -27,7 +27,7 @@ def print_cte(table: CteTable, console: Console) -> None:
         console.print(Text(line, style="red" if failed else ""))
     for cell in table.cells:
         if cell.uncounted:
-            console.print(Text(f"{cell.workload} {cell.input}: no counts by ncu: {cell.uncounted}"))
+            console.print(Text(f"{cell.workload} {cell.input}: no counts from ncu: {cell.uncounted}"))
     console.print()
     console.print(Text(f"{AUTOMATIC} beside the others", style="bold"))
     console.print(automatic_table(table))

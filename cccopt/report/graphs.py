@@ -31,7 +31,7 @@ def print_graphs(table: GraphTable, console: Console) -> None:
                 console.print(Text(said, style="red" if row.failed else ""))
     for why, cells in _uncounted(table).items():
         where = "" if len(cells) == len(table.cells) else f" of {', '.join(cells)}"
-        console.print(Text(f"no counts by ncu{where}: {why}"))
+        console.print(Text(f"no counts from ncu{where}: {why}"))
 
 
 def _is_timed(table: GraphTable) -> bool:
@@ -54,8 +54,9 @@ def _uncounted(table: GraphTable) -> dict[str, list[str]]:
 def _legend(table: GraphTable) -> Iterator[str]:
     if _is_timed(table):
         yield "ms: what the kernels of a run took together, without the gaps between launches: the median of the"
-        yield "repeats timed with CUDA events; ±%: their full range over it. run ms: from the first launch to the"
-        yield "end of the last one, with the gaps in which Python reads flags and sizes and prepares the next launch."
+        yield "repeats timed with CUDA events; ±%: the range of the repeats, as a percentage of that median."
+        yield "run ms: from the first launch to the end of the last one, with the gaps in which Python reads flags and"
+        yield "sizes and prepares the next launch."
         yield "MTEPS: millions of edges per second of kernel time, whichever edges a form looks at. bfs and sssp count"
         yield "the edges of the vertices that are reached, bc counts those twice, cc and pagerank_converged all edges,"
         yield "pagerank all of them once an iteration, tc each pair of neighbors once."

@@ -35,10 +35,10 @@ def print_suite(table: Table, console: Console) -> None:
             elif row.uncounted:
                 console.print(Text(f"{sample.name} {row.build}: not emulated: {row.uncounted}", style="red"))
         if sample.uncounted:
-            console.print(Text(f"{sample.name}: no counts by ncu: {sample.uncounted}"))
+            console.print(Text(f"{sample.name}: no counts from ncu: {sample.uncounted}"))
         elif sample.uncounted_as_timed:
             console.print(
-                Text(f"{sample.name}: no counts by ncu at size {sample.size}: {sample.uncounted_as_timed}")
+                Text(f"{sample.name}: no counts from ncu at size {sample.size}: {sample.uncounted_as_timed}")
             )
     console.print()
     if any(row.profiled is not None for sample in table.samples for row in sample.rows):
@@ -226,7 +226,8 @@ def summary(table: Table) -> Iterator[str]:
         if both:
             elsewhere = sum(_mark(row) != "" for row in rows) if timed else 0
             note = f"; {elsewhere} of them counted at size {table.counted_size}" if elsewhere else ""
-            yield f"{build}: warp efficiency {100 * mean(both):.1f} % (mean of both, {len(both)} of the thesis'{note})"
+            of = f"over {len(both)} of the thesis' {len(THESIS)} programs"
+            yield f"{build}: warp efficiency {100 * mean(both):.1f} % (mean of `active` and `on`, {of}{note})"
     for sample in table.samples:
         yield from shortcomings(sample)
 

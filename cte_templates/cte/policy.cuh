@@ -56,7 +56,7 @@ namespace cte {
 ///   is an integer of 32 or 64 bits, with `begin <= end`. `end` may be the highest value of its type: count what is left instead
 ///   of stepping past it.
 /// - `T` and the descriptors are trivially copyable and can be assigned, but may lack a default constructor. `for_each` passes an
-///   empty class as `T`: what is stored or moved for it is wasted, but right.
+///   empty class as `T`: storing or moving it is wasted work, but harmless.
 /// - `map` and `op` are the thread's own. They mean the same in all lanes of the warp, and in all threads of the block if
 ///   `whole_block`.
 /// - The shared memory is the block's or the warp's own until `reduce` returns. Nothing has constructed it, and it holds what the

@@ -149,7 +149,7 @@ def test_functions_that_cannot_be_followed() -> None:
         )
     with pytest.raises(EmulatorError, match="has no body"):
         run("call f, ();", module=".extern .func f();\n")
-    with pytest.raises(EmulatorError, match="with 0 arguments"):
+    with pytest.raises(EmulatorError, match="is called with 0 arguments"):
         run("call f, ();", module=".func f(.param .b32 x) { ret; }\n")
 
 

@@ -237,7 +237,7 @@ def test_without_counters_the_table_says_so(
     told = tmp_path / "table.json"
     assert main(["bench", "ccc", samples[0], "--on", "gpu", "--json", str(told)]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "well: no counts by ncu: ncu cannot read the GPU's counters here (ERR_NVGPUCTRPERM)" in said
+    assert "well: no counts from ncu: ncu cannot read the GPU's counters here (ERR_NVGPUCTRPERM)" in said
     assert "warp instr.: e: emulator (PTX) at size small." in said
     assert "minus emulator" not in said
     plain = rows(json.loads(told.read_text()), "well")["plain"]
@@ -299,7 +299,7 @@ def test_where_ncu_fails_at_the_timed_size_its_counts_at_the_other_stand_in(
     )
     assert main(["bench", "ccc", samples[0], "--on", "gpu"]) == 0
     said = capsys.readouterr().out
-    assert "well: no counts by ncu at size full: ncu counted nothing: ==ERROR== out of memory" in said
+    assert "well: no counts from ncu at size full: ncu counted nothing: ==ERROR== out of memory" in said
     assert "active/on, warp instr.: s: ncu (SASS) at size small." in said
     assert [cell.endswith("s") for cell in line(said, "well", "plain")[5:8]] == [True, False, True]
     assert line(said, "well", "+0.0")[1:] == ["+0.0"] * 5

@@ -69,11 +69,11 @@ def test_counts_stand_beside_times_and_say_their_size() -> None:
     ]
     assert "50.0/47.5s 1,000,000s 16,000s 1.00x right" in lines[7]
     assert any("counted by ncu (SASS); s: at size small" in line for line in lines)
-    assert "no counts by ncu of bfs rmat: the run ended at `queue`" in lines
-    assert "no counts by ncu of bfs g.mtx, bfs h.mtx: no ncu on PATH" in lines
+    assert "no counts from ncu of bfs rmat: the run ended at `queue`" in lines
+    assert "no counts from ncu of bfs g.mtx, bfs h.mtx: no ncu on PATH" in lines
     # A reason that holds for all is told once, and there are no columns without counts.
     lines = shown(GraphTable("a GPU", "sm_90", 1, cells[2:]), 190)
-    assert "no counts by ncu: no ncu on PATH" in lines
+    assert "no counts from ncu: no ncu on PATH" in lines
     assert not any("active/on" in line for line in lines)
 
 

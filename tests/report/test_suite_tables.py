@@ -92,10 +92,13 @@ def test_means_are_over_the_thesis_programs_that_are_there() -> None:
         "always over plain (time), 2 of the thesis' 8: geometric mean 4.00x, arithmetic 5.00x, 2.00x to 8.00x"
         in lines
     )
-    small = "2 of the thesis'; 2 of them counted at size small"
-    assert f"plain: warp efficiency 50.0 % (mean of both, {small})" in lines
-    assert f"always: warp efficiency 93.8 % (mean of both, {small})" in lines
-    assert "handwritten: warp efficiency 75.0 % (mean of both, 2 of the thesis')" in lines
+    small = "over 2 of the thesis' 8 programs; 2 of them counted at size small"
+    assert f"plain: warp efficiency 50.0 % (mean of `active` and `on`, {small})" in lines
+    assert f"always: warp efficiency 93.8 % (mean of `active` and `on`, {small})" in lines
+    assert (
+        "handwritten: warp efficiency 75.0 % (mean of `active` and `on`, over 2 of the thesis' 8 programs)"
+        in lines
+    )
     assert not any("reaches" in line for line in lines)
     slow = SampleRows("ff", "full", (row("plain", 4.0), row("always", 2.1), row("handwritten", 2.0)))
     assert "ff: always reaches 0.95 of handwritten" in printed(slow)

@@ -1,4 +1,4 @@
-"""Registers that converged code may read before it writes them, along edges of which no lane takes all.
+"""Registers that converged code may, as far as edges show, read before it writes them, on paths that no lane takes.
 
 A join brings all lanes together, including those that go on elsewhere (a `continue`, the end of an arm), and a number
 sends each on its way. As far as edges show, a lane may then come from any edge before the join to any edge after it:

@@ -52,7 +52,7 @@ class OwnNodes:
         return replace(node, code=code, end=retarget(node.end, lambda t: forward(self.view, t)))
 
     def _past_hammock(self, node: Node) -> Node:
-        """A node whose branch also leads those lanes past a hammock whose tasks run it."""
+        """A node whose branch also leads past a hammock those lanes whose tasks run it."""
         if node.name not in self._past or not isinstance(node.end, Branch):
             return node
         hammock, pushed = self._past[node.name]

@@ -171,7 +171,7 @@ class LocalContext:
         if lost:
             index = self._touching(point, lost, loads=False)
             what = "that code after the loop may load"
-            help = f"keep what follows the loop in another array{_TOGETHER}"
+            help = f"let the code after the loop use another array{_TOGETHER}"
             raise self._refuse(point, what, index, help)
 
     def _check_size(self, point: Point) -> None:

@@ -10,7 +10,7 @@ the loop):
         scratch[%tid]                   growth 0, lanes apart: one address of the thread's own in all iterations
         bins[(x & 3) * 64 + %tid]       growth 0, lanes apart: the addresses of one iteration meet those of the next
         map[%tid * 4 + (k & 3)]         the same, for a remainder of a counter grows no more
-        levels[u], u loaded             lanes not apart in what is fixed: whether iterations meet is the pragma's word
+        levels[u], u loaded             lanes not apart in what is fixed: the pragma vouches that iterations do not meet
         out[i / w * pitch + i % w]      made of the number of the iteration alone: the same
 
 Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.1.2 (induction variables). What cannot be followed counts as data.

@@ -47,8 +47,8 @@ BEGINS_ITERATION = Rule(
 OTHER_EXIT = Rule(
     "CCC032",
     "control flow leaves the marked path at a point other than its end",
-    "a `break`, `return` or `goto` inside the path, or a `continue` that leads elsewhere than its end, decides what its"
-    " own lane does next, but the task may run later and in another lane",
+    "a `break`, `return` or `goto` inside the path, or a `continue` that leads somewhere other than to the end of the"
+    " path, decides what its own lane does next, but the task may run later and in another lane",
     "move the jump out of the path: decide it before the path begins, or wrap the rest of the iteration in an if",
 )
 IRREDUCIBLE = Rule(
@@ -102,7 +102,7 @@ SCRATCH_BEFORE = Rule(
     "several iterations of one thread may use the same address: the next iteration writes there while tasks of this"
     " one wait",
     "index the array by the iteration, keep the value in a local variable, or add `independent` to the"
-    " path's pragma if the path never touches it",
+    " path's pragma if the path never touches what other iterations write there",
 )
 BARRIER = Rule(
     "CCC038",
@@ -114,7 +114,7 @@ FENCE = Rule(
     "CCC039",
     "the marked loop contains a fence, lock, warp barrier or volatile access",
     "as a task, the path runs later than the code that follows it in the source: a flag would be set, a lock released"
-    " or a `__syncwarp` passed before its work is done",
+    " or a `__syncwarp` passed before the path's work is done",
     "move it out of the loop, or add `independent` to the path's pragma if nothing in the path depends on it",
 )
 COLLECTIVE = Rule(

@@ -6,7 +6,7 @@ the code of each rewritten function is checked again (`regions` says what is tak
 * `convergence`: all 32 lanes reach each vote, shuffle and barrier;
 * `ordering`: barriers order the data that lanes pass to one another, and no task is left on a stack;
 * `local_copies`: local memory that was saved on a stack is put back where it was;
-* `assignment`: no register is read before it is written, unless it was in the original;
+* `assignment`: no register is read before it is written, unless the original already did so;
 * each loop has one entry, unless some had several before.
 
 Each check takes one or two data-flow passes. A failure is an internal error (CCC099), and no code is written.

@@ -2,7 +2,7 @@
 
 A visit costs the same however short an inner iteration is, so several short ones run at a time: as many as take
 `IN_LANE` or `MOVING` issue slots together. More of them would be cheaper still, but lanes that have ended their loop
-wait for the rest of the chunk. If all lanes make the same known number of inner iterations, that is the chunk.
+wait for the rest of the chunk. If all lanes run the same known number of inner iterations, that is the chunk.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The numbers behind the decision for one region: its code's static cost, and how often lanes come to each path.
 
 With a profile, both are what was counted. Without one, lanes are assumed to take a path independently of each other,
-each with probability `DEFAULT_TAKEN` (1 / n for a switch with n cases). Loops are assumed to make `DEFAULT_TRIP_COUNT`
+each with probability `DEFAULT_TAKEN` (1 / n for a switch with n cases). Loops are assumed to run `DEFAULT_TRIP_COUNT`
 iterations on average, or `CHUNKS` times the u of ``chunk(u)`` if that is more. The iterations of a `for` are spread
 evenly between none and twice the average; a `while` ends with the same probability in each inner iteration.
 `cccopt.ccc.profitability.model` states the other assumptions.
@@ -281,7 +281,7 @@ def _own(path: Path) -> frozenset[str]:
 
 
 def begun_together(loop: RegionProfile) -> float:
-    """How many iterations the warp would make for each one that it makes now if all its lanes made equally many and
+    """How many iterations the warp would run for each one that it runs now if all its lanes ran equally many and
     began them together.
     """
     return min(loop.lanes / loop.entered * loop.entries / loop.warps, 1.0) if loop.entered else 1.0
@@ -306,7 +306,7 @@ def context_slots(stack: StackCode) -> float:
 
 
 def _longest(path: Path, mean: float, lanes: float) -> float:
-    """The expected inner iterations of the slowest of ``lanes`` lanes that make ``mean`` on average."""
+    """The expected inner iterations of the slowest of ``lanes`` lanes that run ``mean`` on average."""
     if path.annotation.kind == Kind.FOR_VARIABLE:
         return 2 * mean * lanes / (lanes + 1)
     return mean * sum(1 / rank for rank in range(1, max(round(lanes), 1) + 1))

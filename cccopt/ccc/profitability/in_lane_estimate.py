@@ -1,11 +1,11 @@
 """What the in-lane form gains, in issue slots for one entry of the marked loop by a warp.
 
-The inner iterations of the lanes would fill ``lanes / 32`` of a warp. Now the warp makes ``warps``, as many as the
-slowest lane of each iteration of the marked loop. If one loop runs the inner iterations of m iterations of the marked
-one, the warp waits only for the lane that is slowest over all m, so its excess inner iterations shrink with the square
-root of m. A path at which lanes wait for `WAIT` of them runs for that many at a time. What is marked in such a path
-runs as often as before: a lane that leaves it comes back only when its next iteration takes the path. If always the
-same lanes come to a point, only these are packed.
+Full warps would run the lanes' inner iterations in ``lanes / 32`` iterations. As the code is, the warp runs ``warps``
+of them: in each iteration of the marked loop, as many as its slowest lane. If one loop runs the inner iterations of m
+iterations of the marked one, the warp waits only for the lane that is slowest over all m, so its excess inner
+iterations shrink with the square root of m. A path at which lanes wait for `WAIT` of them runs for that many at a time.
+What is marked in such a path runs as often as before: a lane that leaves it comes back only when its next iteration
+takes the path. If always the same lanes come to a point, only these are packed.
 
 If the marked loop is not flattened, lanes begin their iterations and leave their inner loops together, as before.
 
@@ -48,7 +48,7 @@ _MOST, _FEW = 1000.0, 0.01
 """Bounds of a sum: iterations beyond the first number, and those rarer than the second, do not count."""
 
 _LEVEL = 1.02
-"""How many times the average inner iterations the slowest lane may make for all lanes to count as equal."""
+"""How many times the average inner iterations the slowest lane may run for all lanes to count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class _Maker:
         around = self.measured[self._loop_around(point)]
         if not (of.entered and loop.lanes and around.lanes):
             return of.lanes / LANES / loop.entries, 1.0, 0.0
-        # The lane that makes the most iterations makes as many as the warp does now, and the others end earlier.
+        # The lane that runs the most iterations runs as many as the warp does now, and the others end earlier.
         iterations = loop.warps / loop.entries
         full = iterations * of.lanes / loop.lanes
         if self._has_lanes_of_its_own(point):

@@ -7,7 +7,7 @@ lanes would make:
     before:  own code + cost of the path x warps           k = 4 lanes of 32: warps = 0.99
     after:   own code + overhead + cost of the path x full                     full = 0.125
 
-The tasks of a loop run in rounds: ``warps`` are inner iterations of a warp, as many as its slowest lane makes, and
+The tasks of a loop run in rounds: ``warps`` are inner iterations of a warp, as many as its slowest lane runs, and
 ``full`` are the inner iterations of all lanes divided by 32. The predicted time of a kernel is never below the time of
 its memory traffic, as far as the measured time, if there is one, allows (`cccopt.ccc.profitability.overlap`).
 """
@@ -50,15 +50,15 @@ registers. On an H200 (2026-11-20), `samples/sssp`, for which 1.03 is predicted,
 """
 
 SAFE_GAIN = 1.25
-"""The least predicted gain at which `auto` rewrites any loop according to a profile. Among the kernels for fitting that
-it rewrote at gains of 1.05 or more (on an H100, `bench.verdict`), the largest gain predicted for one that lost was
+"""The least predicted gain at which `auto` rewrites any loop according to a profile. Among the kernels used for fitting
+that it rewrote at gains of 1.05 or more (on an H100, `bench.verdict`), the largest gain predicted for one that lost was
 1.10, the smallest for one that won 1.44 (docs/decisions/0031-a-margin-for-predictions.md).
 """
 
 IN_LANE_GAIN = 1.65
 """The same for the in-lane form. Lanes in different iterations make accesses separately that they made together, which
-costs more than is predicted: `knn`, one of the kernels for fitting, ran at 1.35 on an H200 although 3.3 is predicted
-(docs/decisions/0044-a-wider-margin-in-lane.md).
+costs more than is predicted: `knn`, one of the kernels used for fitting, ran at 1.35 on an H200 although 3.3 is
+predicted (docs/decisions/0044-a-wider-margin-in-lane.md).
 """
 
 DEFAULT_TAKEN = 0.25

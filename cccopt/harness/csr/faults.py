@@ -190,7 +190,7 @@ def _market(lines: Iterator[_Line]) -> tuple[_Line, _Line]:
         if word >= len(banner.words) or banner.words[word].lower() not in [k.lower() for k in known]:
             banner.fault(word, f"expected {' or '.join(f'`{k}`' for k in known)}")
     if banner.words[0] != _BANNER[0][0]:
-        banner.fault(0, f"`{_BANNER[0][0]}` is written like this")
+        banner.fault(0, f"this must be spelled `{_BANNER[0][0]}`, with these capitals")
     banner.end(5)
     size = next((line for line in lines if not line.text.startswith("%")), None)
     if size is None:

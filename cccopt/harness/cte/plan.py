@@ -74,7 +74,9 @@ def jobs(plan: CtePlan) -> tuple[Job, ...]:
         "input",
         [name for name in plan.inputs if name not in files],
         [name for _, workload in loaded for name in workload.module.INPUTS],
-        " or a matrix's or graph's file" if any(takes_files(workload) for _, workload in loaded) else "",
+        " or a file that holds a matrix or graph"
+        if any(takes_files(workload) for _, workload in loaded)
+        else "",
     )
     _known("build", plan.policies, [ALL_SUB_WARPS, *(b for _, workload in loaded for b in workload.builds)])
     found = [

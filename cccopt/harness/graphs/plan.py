@@ -80,7 +80,7 @@ def jobs(plan: GraphPlan) -> tuple[Job, ...]:
     """The jobs, algorithm by algorithm. Raises `CccError` for unknown names: CCC090 and CCC091."""
     loaded = [(name, load(name)) for name in plan.algorithms or names()]
     generated = [name for name in plan.inputs if name in GENERATORS or not Path(name).is_file()]
-    _known("input", generated, GENERATORS, " or a graph's file")
+    _known("input", generated, GENERATORS, " or a file that holds a graph")
     _known("form", plan.forms, [form for _, algorithm in loaded for form in algorithm.module.FORMS])
     _known("policy", plan.policies, (*policies(), ALL_SUB_WARPS))
     return tuple(

@@ -50,7 +50,9 @@ def annotated(
     host: tuple[str, ...] = (),
     label: str = "",
 ) -> Launch:
-    """A launch of a kernel that `CCC` rewrites, with a loop over all ``vertices``: one trip in other forms."""
+    """A launch of a kernel that `CCC` rewrites, with a loop over all ``vertices``. In the other forms, there is a
+    thread for each vertex, so the loop runs once.
+    """
     threads = -(-vertices // TRIPS) if form == CCC else vertices
     return launch(kernel, threads, *arguments, host=host, label=label)
 

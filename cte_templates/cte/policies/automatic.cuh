@@ -34,8 +34,9 @@ struct automatic {
     enum class way { staged, searched, chunked };
 
     /// The way that is chosen when the kernel is compiled. Small values of neighboring indices whose owner is never needed are
-    /// staged, because the warp then reads whole lines. Large descriptors lead to more reads for each task; lanes that search for
-    /// owners read at once what all lanes of a task need. Otherwise reductions between lanes cost most, and chunks have the fewest.
+    /// staged, because the warp then reads whole lines. Large descriptors point to much data for each task; if lanes search for owners, the
+    /// lanes of one task read it at the same time. In all other cases, reductions between lanes cost the most, and chunks need
+    /// the fewest.
     template <class Layout, class T, class... D>
     static constexpr way way_for =
         detail::is_nothing<T> || (std::is_same_v<Layout, scanned> && sizeof...(D) == 0 && sizeof(T) <= 8) ? way::staged

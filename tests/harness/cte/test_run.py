@@ -285,7 +285,7 @@ def test_many_launches_and_no_counters(
     same = rows(table["cells"][0])["one_per_lane"]["counted"]
     assert (status, same) == (0, {**counted, "source": "emulator (PTX)"})
     said = capsys.readouterr().out
-    assert "rows odd: no counts by ncu: ncu cannot read" in said
+    assert "rows odd: no counts from ncu: ncu cannot read" in said
     assert any(cell.endswith("e") for cell in line(said, "odd", "one_per_lane"))
     status, table = bench(folder, tmp_path, *command, "--no-profile")
     assert (status, rows(table["cells"][0])["one_per_lane"]["counted"]) == (0, None)
