@@ -52,7 +52,7 @@ def test_numbers_take_the_parameters_type(type_name: str, argument: Any, expecte
         ("u8", -129, "out of range"),
         ("f32", 1e60, "out of range"),
         ("u32", 1.5, "the number 1.5"),
-        ("u32", "five", "type str"),
+        ("u32", "five", "type `str`"),
         ("u32", np.zeros(3), "not a pointer"),
         ("u32", b"ab", "has 4 bytes"),
     ],
@@ -122,7 +122,7 @@ def test_a_faulty_run_leaves_the_arrays_alone() -> None:
     [
         ({"block": 1025}, "at most 1024"),
         ({"block": (2, 2, 65)}, "64 deep"),
-        ({"block": 0}, "block of 0"),
+        ({"block": 0}, "`0` is not a valid block"),
         ({"grid": (1, 1, 1, 1)}, "one to three"),
         ({"block": 128, "directives": ".maxntid 64, 1, 1"}, ".maxntid 64, 1, 1"),
         ({"block": 32, "directives": ".reqntid 64"}, ".reqntid 64"),

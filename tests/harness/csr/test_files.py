@@ -141,7 +141,7 @@ BAD = [
     ("a.mtx", "3 3 1\n1 1 1\n", "1:1", "%%MatrixMarket"),
     ("a.mtx", "%%MatrixMarket matrix coordinate quux general\n1 1 1\n1 1 1\n", "1:34", "`real` or"),
     ("a.mtx", "%%MatrixMarket matrix coordinate\n1 1 1\n1 1 1\n", "1:33", "`real` or"),
-    ("a.mtx", "%%matrixmarket matrix coordinate real general\n1 1 1\n1 1 1\n", "1:1", "like this"),
+    ("a.mtx", "%%matrixmarket matrix coordinate real general\n1 1 1\n1 1 1\n", "1:1", "must be spelled"),
     ("a.mtx", "%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 1\n", "1:34", "`pattern`"),
     ("a.mtx", "%%MatrixMarket matrix coordinate complex hermitian\n1 1 1\n1 1 1 0\n", "1:34", "`pattern`"),
     ("a.mtx", BANNER, "1:46", "is missing"),
