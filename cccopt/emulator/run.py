@@ -194,8 +194,8 @@ class Program:
     def _check_shape(self, shape: Shape, function: Function, shared_bytes: int, kernel: LoadedKernel) -> None:
         if shape.threads > 1024 or shape.block[2] > 64:
             raise refuse(
-                f"a block of {shape.threads} threads is too large",
-                why="a block has at most 1024 threads, 64 deep",
+                f"a block of {' x '.join(map(str, shape.block))} threads cannot be launched",
+                why="a block has at most 1024 threads, and at most 64 in z",
             )
         for directive in function.directives:
             if directive.name not in (".maxntid", ".reqntid"):

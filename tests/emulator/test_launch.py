@@ -121,7 +121,7 @@ def test_a_faulty_run_leaves_the_arrays_alone() -> None:
     ("options", "words"),
     [
         ({"block": 1025}, "at most 1024"),
-        ({"block": (2, 2, 65)}, "64 deep"),
+        ({"block": (2, 2, 65)}, "64 in z"),
         ({"block": 0}, "`0` is not a valid block"),
         ({"grid": (1, 1, 1, 1)}, "one to three"),
         ({"block": 128, "directives": ".maxntid 64, 1, 1"}, ".maxntid 64, 1, 1"),

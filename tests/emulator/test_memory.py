@@ -328,7 +328,7 @@ def test_an_atomic_that_does_not_exist_is_refused() -> None:
         ("frobnicate.u32 %r4, %r5;", "frobnicate.u32"),
         ("add.foo.u32 %r4, %r5, %r6;", ".foo"),
         ("mul.rn.s32 %r4, %r5, %r6;", "has none of .lo"),
-        ("cvt.s32.f32 %r4, %f1;", "needs a rounding"),
+        ("cvt.s32.f32 %r4, %f1;", "needs a rounding modifier"),
         ("ld.global.foo.u32 %r4, [%rd1];", ".foo"),
         ("tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [t, {%r4, %r5}];", "t"),
         ("mov.u32 %r4, %rd1;", "64 bits"),

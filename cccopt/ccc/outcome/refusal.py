@@ -171,8 +171,9 @@ STACK = Rule(
 STACK_POOL = Rule(
     "CCC043",
     "the context stacks need {} bytes of global memory for all warps that run at once, but may take only {}",
-    "they do not fit into shared memory; in global memory each warp that the device can hold needs stacks of its own",
-    "mark fewer paths, or read fewer values before a path",
+    "in global memory, each warp that runs at once needs stacks of its own",
+    "let tasks wait in shared memory where they fit (omit `--ccc-stacks=global`), mark fewer paths, or read fewer"
+    " values before a path",
 )
 UNKNOWN = Rule(
     "CCC044",

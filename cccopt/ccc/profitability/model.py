@@ -45,8 +45,7 @@ which makes 6.7; some of the sectors come from its second-level cache.
 
 LEAST_GAIN = 1.05
 """A gain below this does not count: the estimate is off by more (`OVERHEADS`), and the rewritten code takes more
-registers. On an H200 (2026-11-20), `samples/sssp`, for which 1.03 is predicted, ran at 0.89; `samples/bfs`, for which
-1.11 is predicted, ran at 1.34 or more.
+registers. On an H200 (2026-11-20), `samples/sssp`, for which 1.03 is predicted, ran at 0.89.
 """
 
 SAFE_GAIN = 1.25

@@ -58,7 +58,9 @@ def _conversion(m: Modifiers, whole: str, mode: str, to: str, of: str) -> Callab
         return (lambda x: x.astype(d)) if mode in ("", "rn") else _integer_to_float(mode, d)
     if is_float(of):
         if not whole:
-            raise UnsupportedError(f"`{m.opcode}`: a conversion to an integer needs a rounding")
+            raise UnsupportedError(
+                f"`{m.opcode}`: a conversion from floating point to an integer needs a rounding modifier, such as .rzi"
+            )
         return _float_to_integer(_TO_INTEGER[whole], d, a)
     return lambda x: x.astype(d)
 

@@ -309,7 +309,7 @@ def _extreme(m: Modifiers, function: Callable[..., Any], of_equals: Callable[...
     ftz, nan, xorsign = m.flag("ftz"), m.flag("NaN"), m.flag("xorsign")
     magnitude = m.flag("abs")
     if xorsign != magnitude:
-        raise UnsupportedError(f"`{m.opcode}`: .xorsign comes with .abs")
+        raise UnsupportedError(f"`{m.opcode}`: .xorsign and .abs must be used together")
     name = m.type_of(*_FLOATS)
     t = TYPES[name]
     u = unsigned(t)
