@@ -100,5 +100,5 @@ def _ended(name: str, why: str) -> Diagnostic:
         "CCC121",
         f"the worker running {name} ended before finishing it",
         why=why,
-        help="without `--workers` it runs in this process, and shows more about the failure",
+        help="run it again without `--workers`, which shows more about the failure",
     )
