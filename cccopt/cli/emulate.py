@@ -83,7 +83,9 @@ def _output(text: str, values: list[Array | np.generic]) -> tuple[Path, Array]:
     if not (number.isdecimal() and name):
         raise bad_argument(text, "it does not name an argument and a file", "write `--save 2=levels.npy`")
     if int(number) >= len(values):
-        raise bad_argument(text, f"the kernel is given {len(values)} arguments", "arguments count from 0")
+        raise bad_argument(
+            text, f"the kernel is given {len(values)} arguments", "arguments are numbered from 0"
+        )
     value = values[int(number)]
     if not isinstance(value, np.ndarray):
         raise bad_argument(text, f"argument {number} is a scalar", "only buffers change in a run")

@@ -289,7 +289,7 @@ class sharing {
         }
     }
 
-    /// A warp that has posted a task with pieces left; -1 if there is none and will be none soon. If tasks are `disjoint`, this waits a
+    /// A warp that has posted a task with pieces left; -1 if there is none and none is expected soon. If tasks are `disjoint`, this waits a
     /// little, once, for warps that have not come yet: a warp without a task arrives before those that first read where theirs lie.
     __device__ int find() {
         for (int patience = 16, naps = most_naps; patience >= 0;) {

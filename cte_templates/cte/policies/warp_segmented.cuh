@@ -8,7 +8,7 @@ namespace cte {
 
 /// A policy: like `warp`, but each reduction takes only as many steps as the longest segment needs.
 ///
-/// Use it for what suits `warp`, if most tasks are short. The steps that are saved cost one vote before each step.
+/// Use it for what suits `warp`, if most tasks are short. Finding out which steps can be skipped costs one vote before each step.
 ///
 /// @code
 /// const auto column = [=](int i) { return columns[i]; };
