@@ -71,8 +71,8 @@ constexpr bool may_share = BlockDim > lanes && sizeof(T) <= (BlockDim > 512 ? 8 
                            (is_uniform<Map> || (!is_nothing<T> && is_comparable<Map>)) &&
                            (is_uniform<Reduce> || is_comparable<Reduce>) && (true && ... && std::is_trivially_copyable_v<D>);
 
-/// Which warp has posted which task. All accesses are atomic operations, acquire loads or relaxed loads. Nothing needs initialization: what an earlier block left
-/// here does not carry this block's sign, or belongs to a task without pieces left.
+/// Which warp has posted which task. All accesses are atomic operations, acquire loads or relaxed loads. Nothing needs
+/// initialization: what an earlier block left here does not carry this block's sign, or belongs to a task without pieces left.
 template <int BlockDim>
 struct board {
     static constexpr int warps = BlockDim / lanes;
