@@ -6,8 +6,8 @@ The verdict on a crowd (`crowds`) is the first of these that holds:
     one stores, another does an atomic operation that is not an exchange           conflict   store, atomic
     one loads, another stores, unless all stores there are flags                   conflict   load, store
     one loads, another does an atomic `add`, `inc`, `dec` or `xor`                 conflict   load, atomic
-    none of these, but one stores or does an atomic, and another is there          meeting
     all do the same commutative atomic                                             nothing
+    none of these, but one stores or does an atomic, and another is there          meeting
 
 A store is a *flag* if the instruction stores the same value in all iterations of the launch, and the other stores of
 the crowd also store that value: a load finds the flag or does not, and the order of the stores does not matter.

@@ -1,7 +1,8 @@
 """C++ tokens of preprocessed text: just enough to find statements, and exact about where quotes end.
 
-Raw strings, string and character literals with prefixes and user suffixes, digit separators (``1'000``) and directives
-(line markers, pragmas) are each one token. So no brace or quote in them is taken for code. ISO C++20 [lex].
+Raw strings, string and character literals with their prefixes, numbers with digit separators (``1'000``) and directives
+(line markers, pragmas) are each one token. So no brace or quote in them is taken for code. The user suffix of a literal
+is a word of its own. ISO C++20 [lex].
 """
 
 from __future__ import annotations

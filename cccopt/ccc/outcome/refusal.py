@@ -299,7 +299,9 @@ def refuse(
     help: str = "",
     notes: tuple[tuple[str, Place], ...] = (),
 ) -> Refusal:
-    """The refusal for ``rule`` at ``place``: ``details`` fill its message, ``why`` and ``help`` replace its own."""
+    """The refusal for ``rule`` at ``place``: ``details`` fill its message. ``why`` and ``help`` fill the ``{}`` of
+    its own, or replace them if they have none.
+    """
     return Refusal(
         error(
             rule.code,

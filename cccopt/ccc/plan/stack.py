@@ -1,12 +1,13 @@
 """The context stack: its layout in memory and the code that pushes and pops (DESIGN 4.2).
 
-Each warp has 32 slots, as a structure of arrays by word: values of 64 bits in words of 8 bytes, all others in words of
-4. Predicates share one word, one bit each; 16-bit values are stored two to a word.
+Each warp has S slots (32, or more if tasks of several paths or points wait), as a structure of arrays by word: 64-bit
+values in words of 8 bytes, which come first, all others in words of 4. Predicates share one word, one bit each; 16-bit
+values are stored two to a word.
 
-    address of word w, slot s = base + w * threads * size + (warp * 32 + s) * size
+    address of word w, slot s = base + warps * S * (bytes of the words before w) + (warp * S + s) * size
 
 In shared memory the stacks of a block's warps lie side by side. In global memory a warp has an entry of a pool to
-itself (`cccopt.ccc.plan.pool`): there ``threads`` is 32 and the base address is that of the entry.
+itself (`cccopt.ccc.plan.pool`): there the number of warps is 1, and the base address is that of the entry.
 """
 
 from __future__ import annotations
