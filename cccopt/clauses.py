@@ -71,8 +71,8 @@ class Clauses:
 @dataclass(frozen=True, slots=True)
 class Clause:
     """One row: the ``words`` of a pragma that set the ``field`` of `Clauses`, the pragmas that take them, and how they
-    are written with an argument (``form``, empty for words without one). In a marker ``write`` makes the value of the
-    ``attribute``, and ``read`` takes it back.
+    are written with an argument (``form``, empty for words without one; ``numbers``: it consists of numbers). In a
+    marker ``write`` makes the value of the ``attribute``, and ``read`` takes it back.
     """
 
     words: tuple[str, ...]
@@ -82,6 +82,7 @@ class Clause:
     kinds: frozenset[Kind] = _ALL
     write: Callable[[Any], str] = str
     read: Callable[[str], Any] = str
+    numbers: bool = False
 
 
 def _read_block(text: str) -> tuple[int, ...]:
@@ -104,6 +105,7 @@ CLAUSES = (
         ITERATED,
         write=lambda block: ",".join(map(str, block)),
         read=_read_block,
+        numbers=True,
     ),
     Clause(("always", "auto", "off"), "mode", "mode"),
     Clause(
@@ -115,8 +117,10 @@ CLAUSES = (
         write=lambda pairs: ",".join(f"{operator}:{variable}" for operator, variable in pairs),
         read=_read_reductions,
     ),
-    Clause(("collect",), "collect", "collect", "collect(k)", ITERATED | {Kind.SWITCH}, read=int),
-    Clause(("chunk",), "chunk", "chunk", "chunk(u)", LOOPS_OF_TASKS, read=int),
+    Clause(
+        ("collect",), "collect", "collect", "collect(k)", ITERATED | {Kind.SWITCH}, read=int, numbers=True
+    ),
+    Clause(("chunk",), "chunk", "chunk", "chunk(u)", LOOPS_OF_TASKS, read=int, numbers=True),
     Clause(
         ("hoist", "nohoist"),
         "hoist",

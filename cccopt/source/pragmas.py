@@ -237,10 +237,6 @@ _ELSEWHERE = {
 """Why a clause belongs elsewhere, and where."""
 
 
-_LITERAL = ("block", "collect", "chunk")
-"""The clauses whose arguments are numbers."""
-
-
 def _argument(word: _Word) -> str:
     return word.argument if word.argument is not None else ""
 
@@ -251,8 +247,9 @@ def _is_identifier(text: str) -> bool:
 
 def _bad_argument(word: _Word, place: Place, why: str) -> Diagnostic:
     problem = f"`{word.text}` cannot take `{word.argument}`"
-    values = " with literal values" if word.text in _LITERAL else ""
-    return error("CCC011", problem, place, why=why, help=f"write `{BY_WORD[word.text].form}`{values}")
+    clause = BY_WORD[word.text]
+    values = " with literal values" if clause.numbers else ""
+    return error("CCC011", problem, place, why=why, help=f"write `{clause.form}`{values}")
 
 
 def _unknown(what: str, word: _Word, known: tuple[str, ...], place: Place) -> Diagnostic:

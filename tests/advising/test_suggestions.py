@@ -335,10 +335,37 @@ def test_what_auto_leaves_does_not_pay() -> None:
     """The in-lane form has a margin of its own."""
 
     def pays(form: Form, gain: float) -> bool:
-        cost = Cost(1.0, 1.0, gain, None, False)
-        loop = RegionReport("k", 0, "", None, Outcome.REWRITTEN, form, cost=cost)
-        return suggestions._pays(Trial("k", Selection(0, ()), (loop,)))
+        return suggestions._pays(trial(0, gain, form))
 
     assert pays(Form.SPLIT, SAFE_GAIN)
     assert pays(Form.IN_LANE, IN_LANE_GAIN)
     assert not pays(Form.IN_LANE, SAFE_GAIN)
+
+
+def trial(number: int, gain: float, form: Form = Form.SPLIT) -> Trial:
+    """A trial of a loop of this number that is all of its kernel."""
+    loop = RegionReport(
+        "k", number, "", None, Outcome.REWRITTEN, form, cost=Cost(1.0, 1.0, gain, None, False)
+    )
+    return Trial("k", Selection(number, ()), (loop,))
+
+
+@pytest.mark.parametrize(
+    ("gains", "auto", "best", "pays"),
+    [
+        ([2.4, 2.2], {0, 1}, 0, True),
+        ([2.4, 2.2], {1}, 1, True),  # as `fk` of the gallery: in lane, in place of a form that `auto` leaves
+        ([5.8, 4.0], {1}, 0, False),  # as `knn`: far more is predicted for what only `always` rewrites
+        ([2.4, 2.2], set(), 0, False),
+        ([1.3, 1.2], {1}, 0, False),  # what pays too little is not suggested in its place
+        ([1.2, 1.1], {0, 1}, 0, False),
+        ([], set(), None, False),
+    ],
+)
+def test_what_auto_rewrites_is_suggested_first(
+    gains: list[float], auto: set[int], best: int | None, pays: bool
+) -> None:
+    tried = [trial(number, gain) for number, gain in enumerate(gains)]
+    found, does = suggestions._best_chosen(tried, lambda selection: selection.outer in auto)
+    assert (None if found is None else found.selection.outer) == best
+    assert does == pays

@@ -104,3 +104,8 @@ def test_mistakes(body: str, code: str, column: int, says: str) -> None:
     assert (mistake.code, mistake.place.position.column) == (code, column)
     assert says in f"{mistake.message} {mistake.why} {mistake.help}"
     assert mistake.help
+
+
+def test_only_numbers_have_to_be_literal() -> None:
+    assert _mistake("ccc for reduce(-: a)").help == "write `reduce(+: sum)`"
+    assert _mistake("ccc for collect(n)").help == "write `collect(k)` with literal values"

@@ -143,16 +143,18 @@ class _Judge:
         writers = [a for a in accesses if a.writes]
         loads = [a for a in accesses if not a.writes]
         for a, b in (*((a, b) for a in writers for b in loads), *combinations_with_replacement(writers, 2)):
-            if (a.update and a.update == b.update) or self._agree(a, b):
-                continue
-            if self._may_clash(a, b):
+            if not self._agree(a, b) and self._may_clash(a, b):
                 yield a, b
 
     def _may_clash(self, a: Access, b: Access) -> bool:
         return self.memory.may_clash(self.memory.access(a.index), self.memory.access(b.index))
 
     def _agree(self, a: Access, b: Access) -> bool:
-        """Whether both store the same value, whichever iterations run them."""
+        """Whether their order makes no difference: both are atomics that commute, or store the same value, whichever
+        iterations run them.
+        """
+        if a.update:
+            return a.update == b.update
         if not a.memory is b.memory is Memory.STORE or a.size != b.size:
             return False
         values = [self._stored(access.index) for access in (a, b)]
@@ -312,12 +314,15 @@ class _Judge:
     def _proven(self, accesses: Sequence[Access]) -> str:
         words = {Kind.FOR_VARIABLE: "inner iteration", Kind.GRID: "thread"}
         writers = [access for access in accesses if access.writes]
+        met = [
+            a
+            for a, b in combinations_with_replacement(writers, 2)
+            if self._agree(a, b) and self._may_clash(a, b) and self._needed(a, b) != ()
+        ]
         exceptions = []
-        if any(access.update for access in accesses):
+        if any(a.update for a in met):
             exceptions.append("by atomics whose order makes no difference")
-        if any(
-            self._agree(a, b) for a, b in combinations_with_replacement(writers, 2) if self._may_clash(a, b)
-        ):
+        if not all(a.update for a in met):
             exceptions.append("to store the same value")
         but = f", except {' or '.join(exceptions)}" if exceptions else ""
         return f"no {words.get(self.kind, 'iteration')} writes to memory that another one accesses{but}"

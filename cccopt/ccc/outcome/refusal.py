@@ -172,8 +172,8 @@ STACK_POOL = Rule(
     "CCC043",
     "the context stacks need {} bytes of global memory for all warps that run at once, but may take only {}",
     "in global memory, each warp that runs at once needs stacks of its own",
-    "let tasks wait in shared memory where they fit (omit `--ccc-stacks=global`), mark fewer paths, or read fewer"
-    " values before a path",
+    "mark fewer paths, read fewer values before a path, or omit `--ccc-stacks=global`, with which stacks that would"
+    " fit into shared memory are in global memory, too",
 )
 UNKNOWN = Rule(
     "CCC044",

@@ -45,6 +45,20 @@ def test_state_of_each_kernel(name: str) -> None:
 
 
 @pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("name", "exception"),
+    [
+        ("zeros", ""),
+        ("same_value", ", except to store the same value"),
+        ("counts", ", except by atomics whose order makes no difference"),
+    ],
+)
+def test_what_is_proven_is_said(name: str, exception: str) -> None:
+    ((_, judgement),) = judgements(module(), name)
+    assert judgement.why == f"no iteration writes to memory that another one accesses{exception}"
+
+
+@pytest.mark.nvcc
 def test_accesses_have_their_lines() -> None:
     ((_, judgement),) = judgements(module(), "slots")
     texts = (CUDA / "independence.cu").read_text().splitlines()

@@ -162,6 +162,16 @@ extern "C" __global__ void __launch_bounds__(256) same_value(int n, const float*
   }
 }
 
+// proven
+extern "C" __global__ void __launch_bounds__(256) zeros(int n, const float* __restrict__ in, float* __restrict__ out) {
+#pragma ccc for
+  for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {
+    float x = in[i];
+    while (x > 1) x = x * 0.5f;
+    if (x < 0) out[i] = 0;
+  }
+}
+
 // open: stores, loads
 extern "C" __global__ void __launch_bounds__(256) flag_read(int n, const float* __restrict__ in, float* __restrict__ out, int* found) {
 #pragma ccc for
