@@ -3,8 +3,9 @@
 FOLDER is that of `python -m bench.real --build-only --out FOLDER`. Each program is built, without our pragmas, with its
 candidates marked and counted, and run; the suggestions that are predicted to pay off or are worth measuring are written
 into a fresh copy of the source. That copy is counted, too, and built twice: `advised` by `auto`, with these counts as a
-profile, and `applied` by `always`. `python -m bench.real --run FOLDER --json RESULTS` runs both in turn with the
-others, and `python -m bench.real.advised --table RESULTS` compares them with the annotations written by hand.
+profile, and `applied` by `always`. The first and second alternatives to the suggestions are built by `always` as
+`second` and `third`. `python -m bench.real --run FOLDER --json RESULTS` runs all of them in turn with the others, and
+`python -m bench.real.advised --table RESULTS` compares them with the annotations written by hand.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from bench.real import result
 from bench.real.counted import COUNTS, RECOUNTED, WORDS, built, cccopt, count_applied, count_candidates, fresh
 from bench.real.measure import prepare
 from bench.real.program import PROGRAMS, read_program, read_programs
-from bench.real.recipe import read_recipe
+from bench.real.recipe import Recipe, read_recipe
 from bench.real.running import RECIPE
 from bench.real.table import speedups
 
 ADVISED, APPLIED = "advised", "applied"
+ALTERNATIVES = {2: "second", 3: "third"}
+"""The builds with alternatives, by the alternative's number."""
 ADVICE = "advice.json"
 
 _DROPPED = (".cu", ".cpp", ".c", ".o", ".a")
@@ -45,9 +48,9 @@ def advise(name: str, out: Path, checkouts: Sequence[Path]) -> str:
     if wrong := cccopt([*asked, "--json", str(place / ADVICE)], folder, {}):
         return f"no advice: {wrong}"
     advice = json.loads((place / ADVICE).read_text())["kernels"]
-    numbers = ",".join(map(str, suggested(advice)))
-    if numbers and (wrong := cccopt([*asked, "--apply", "--only", numbers], folder, {})):
-        return f"not applied: {wrong}"
+    numbers = suggested(advice)
+    if wrong := _applied(asked, numbers, folder):
+        return wrong
     if wrong := count_applied(recipe, folder, place / ADVISED / "tree", place):
         return wrong
     shutil.copytree(place / ADVISED / "tree", place / APPLIED / "tree", dirs_exist_ok=True)
@@ -55,12 +58,38 @@ def advise(name: str, out: Path, checkouts: Sequence[Path]) -> str:
     found["advice"] = advice
     for variant, mode in ((ADVISED, f"auto --ccc-profile={place / RECOUNTED}"), (APPLIED, "always")):
         where = place / variant / "tree" / folder.relative_to(place / ADVISED / "tree")
-        succeeded = built(recipe, where, place / variant, f'exec ccc-nvcc --ccc={mode} --ccc-keep-going "$@"')
-        found["builds"][variant] = {"succeeded": succeeded, "seconds": 0.0}
-        if not succeeded:
-            wrong = f"not built as {variant}"
+        found["builds"][variant] = _build(recipe, where, place / variant, mode)
+    for number, variant in ALTERNATIVES.items():
+        if not any(len(advice[n - 1]["alternatives"]) > number - 2 for n in numbers):
+            continue
+        folder = fresh(program, recipe, checkouts, place / variant)
+        if wrong := _applied(asked, alternatives(advice, number), folder):
+            return wrong
+        found["builds"][variant] = _build(recipe, folder, place / variant, "always")
     result.write(found, out)
-    return wrong
+    failed = [variant for variant, build in found["builds"].items() if not build["succeeded"]]
+    return f"not built as {', '.join(failed)}" if failed else ""
+
+
+def _applied(asked: Sequence[str], numbers: Sequence[int | str], folder: Path) -> str:
+    """Write suggestions into the sources in a folder; returns what went wrong, or nothing."""
+    if not numbers:
+        return ""
+    wrong = cccopt([*asked, "--apply", "--only", ",".join(map(str, numbers))], folder, {})
+    return f"not applied: {wrong}" if wrong else ""
+
+
+def _build(recipe: Recipe, folder: Path, place: Path, mode: str) -> dict[str, Any]:
+    succeeded = built(recipe, folder, place, f'exec ccc-nvcc --ccc={mode} --ccc-keep-going "$@"')
+    return {"succeeded": succeeded, "seconds": 0.0}
+
+
+def alternatives(advice: Sequence[dict[str, Any]], number: int) -> list[str]:
+    """The alternatives with this number to what is `suggested`; for kernels without one, the suggestion itself."""
+    return [
+        f"{n}.{number}" if len(advice[n - 1]["alternatives"]) > number - 2 else str(n)
+        for n in suggested(advice)
+    ]
 
 
 def suggested(advice: Sequence[dict[str, Any]]) -> list[int]:
@@ -90,30 +119,36 @@ def _options(words: Sequence[str]) -> list[str]:
 def table(results: Sequence[dict[str, Any]]) -> str:
     """Each kernel with the pragmas that were written by hand and those advised, and their times, as Markdown."""
     lines = [
-        "| program | kernel | by hand | advised | predicted | plain/always | plain/applied | plain/advised |",
-        "|" + " --- |" * 8,
+        "| program | kernel | by hand | advised | predicted | plain/always | plain/applied | plain/advised |"
+        " alternatives | plain/second | plain/third |",
+        "|" + " --- |" * 11,
     ]
     for found in results:
         advice = {_short(a["shown"]): a for a in found.get("advice", ())}
         gains = [speedups(found, variant) for variant in ("always", APPLIED, ADVISED)]
+        others = [speedups(found, variant) for variant in ALTERNATIVES.values()]
         for kernel in next(iter(found["kernels"].values()), ()):
             name = kernel["kernel"]
             said = advice.get(name, {})
             hand = ", ".join(f"{a['pragma'].split(' block')[0]} @{a['line']}" for a in kernel["annotations"])
-            ours = ", ".join(
-                f"{p['pragma'].removeprefix('#pragma ccc ')} @{p['line']}" for p in said.get("pragmas", ())
-            )
+            besides = "; ".join(f"{_pragmas(a)} ({a['gain']:.2f})" for a in said.get("alternatives", ()))
             gain = said.get("gain")
             cells = (
                 found["program"],
                 name,
                 hand,
-                f"{_word(said)}{ours}" if said else "-",
+                f"{_word(said)}{_pragmas(said)}" if said else "-",
                 f"{gain:.2f}" if gain else "-",
                 *(_times(each, name) for each in gains),
+                besides or "-",
+                *(_times(each, name) for each in others),
             )
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _pragmas(said: dict[str, Any]) -> str:
+    return ", ".join(f"{p['pragma'].removeprefix('#pragma ccc ')} @{p['line']}" for p in said["pragmas"])
 
 
 def _word(said: dict[str, Any]) -> str:

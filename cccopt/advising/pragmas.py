@@ -15,6 +15,16 @@ from cccopt.profiling.merging import largest
 from cccopt.ptx.ir import Directive, Function, Item, Module
 from cccopt.text import Place
 
+PROMISES = {
+    Kind.FOR: "the iterations of this loop may run in any order and at the same time",
+    Kind.GRID: "the threads of this kernel may do their work in any order and at the same time",
+    Kind.FOR_VARIABLE: "the inner iterations of this loop may run in any order and at the same time",
+}
+"""What a user vouches for by writing a pragma. The other pragmas need no promise."""
+
+SUMS = "its sums may be computed in any order, which changes their last digits"
+"""The same for a clause `reduce`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pragma:

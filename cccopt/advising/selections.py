@@ -234,6 +234,7 @@ class Nest:
             yield frozenset({path})
             if path not in self.loops and (under := self.loops_under(path, outer)):
                 yield under | {path}
+                yield frozenset(n for n in under if not self.loops_around(n, outer) & under) | {path}
 
     def _kinds(self, outer: int, regions: frozenset[int]) -> Iterator[Selection]:
         kind = self.annotations[outer].kind

@@ -17,17 +17,25 @@ from typing import TypeGuard
 
 from cccopt.advising.engagement import engagement
 from cccopt.advising.independence import judgement_of
-from cccopt.advising.pragmas import Pragma, can_be_written, common_block, pragmas_of, with_bounds
+from cccopt.advising.pragmas import (
+    PROMISES,
+    SUMS,
+    Pragma,
+    can_be_written,
+    common_block,
+    pragmas_of,
+    with_bounds,
+)
+from cccopt.advising.preferences import alternatives, best_chosen, pays, surest
 from cccopt.advising.recursions import refused_recursion
 from cccopt.advising.selections import Selection
-from cccopt.advising.trials import KernelRun, Trial, is_chosen, is_expanded, trials
+from cccopt.advising.trials import KernelRun, Trial, is_chosen, trials
 from cccopt.ccc.function.annotations import Annotation, annotations_of, begins_annotation
 from cccopt.ccc.function.calls import called
 from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.independence import Judgement, State
-from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.profitability.elapsed import Elapsed
-from cccopt.ccc.profitability.model import IN_LANE_GAIN, LEAST_GAIN, SAFE_GAIN
+from cccopt.ccc.profitability.model import LEAST_GAIN
 from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
 from cccopt.driver import marked_ptx
@@ -39,23 +47,6 @@ from cccopt.profiling.run_file import RunFile
 from cccopt.ptx.ir import Function, Item, Marker, Module
 from cccopt.ptx.parser import parse
 
-_ABOUT_EQUAL, _CARRIED_ABOUT_EQUAL = 1.02, LEAST_GAIN
-"""Gains within this factor count as equal: then a trial that is expanded, needs fewer promises and pragmas or issues
-less is better. In the carried form, each further pragma adds a copy of what follows it. On an H200, `nqueen` of the
-gallery gained 1.18 with two pragmas, and ran at 0.94 with a third, for which 3 % more is predicted.
-"""
-
-PROMISES = {
-    Kind.FOR: "the iterations of this loop may run in any order and at the same time",
-    Kind.GRID: "the threads of this kernel may do their work in any order and at the same time",
-    Kind.FOR_VARIABLE: "the inner iterations of this loop may run in any order and at the same time",
-}
-"""What a user vouches for by writing a pragma. The other pragmas need no promise."""
-
-
-SUMS = "its sums may be computed in any order, which changes their last digits"
-"""The same for a clause `reduce`."""
-
 
 @dataclass(frozen=True, slots=True)
 class Advice:
@@ -64,7 +55,8 @@ class Advice:
     ``unit`` is the source that was compiled. ``gain`` is the kernel's predicted gain, None if it is unknown; ``pays``
     says whether `auto` rewrites it then. ``time_ns`` is the kernel's time in the run. A kernel without ``best`` has
     only refusals. ``judgements`` are those of the ``pragmas`` that promise independent iterations. ``engagement`` is a
-    call of CTE that could equally well replace the inner loop; empty if none surely could.
+    call to CTE that could equally well replace the inner loop; empty unless one certainly could. With counts of a run,
+    ``alternatives`` are other annotations of the kernel that are worth measuring.
     """
 
     unit: str
@@ -78,6 +70,7 @@ class Advice:
     tried: tuple[Trial, ...]
     judgements: tuple[tuple[Pragma, Judgement], ...] = ()
     engagement: str = ""
+    alternatives: tuple[Advice, ...] = ()
 
     @property
     def may_pay(self) -> bool:
@@ -87,7 +80,7 @@ class Advice:
     @property
     def gains_enough(self) -> bool:
         """Whether the predicted gain is large enough for `auto`, which may leave part of it alone nevertheless."""
-        return self.gain is not None and self.best is not None and _pays(self.best)
+        return self.gain is not None and self.best is not None and pays(self.best)
 
     @property
     def contradicted(self) -> bool:
@@ -232,6 +225,8 @@ def _blocks(module: Module, blocks: Mapping[str, tuple[int, ...]]) -> dict[str, 
 
 def _judged(advice: Advice, module: Module, function: Function) -> Advice:
     """The advice with what is known about its promises, and with the call of CTE that would do equally well."""
+    others = tuple(_judged(other, module, function) for other in advice.alternatives)
+    advice = replace(advice, alternatives=others)
     loops = [p for p in advice.pragmas if p.kind in PROMISES or p.kind in LOOPS_OF_TASKS]
     if not loops or loops[0].in_lane:
         return advice
@@ -275,94 +270,25 @@ def _advice(
     block: tuple[int, ...] = (),
 ) -> Advice:
     accepted = [trial for trial in tried if trial.loop is not None and can_be_written(trial, annotations)]
-    best, pays = _surest(accepted) if chosen is None else _best_chosen(accepted, chosen)
-    gain = best.gain_of_kernel if best is not None and (chosen is not None or best.sure) else None
-    return Advice(
-        unit,
-        kernel,
-        shown(kernel),
-        best,
-        () if best is None else tuple(pragmas_of(best, annotations, block)),
-        gain,
-        pays,
-        time_ns,
-        tried,
-    )
+    best, is_best_chosen = surest(accepted) if chosen is None else best_chosen(accepted, chosen)
+    others = alternatives(accepted, best) if chosen is not None and best is not None else []
 
+    def of(trial: Trial | None, does_pay: bool, others: tuple[Advice, ...]) -> Advice:
+        known = trial is not None and (chosen is not None or trial.sure)
+        return Advice(
+            unit,
+            kernel,
+            shown(kernel),
+            trial,
+            () if trial is None else tuple(pragmas_of(trial, annotations, block)),
+            trial.gain_of_kernel if trial is not None and known else None,
+            does_pay,
+            time_ns,
+            tried,
+            alternatives=others,
+        )
 
-def _best_chosen(accepted: Sequence[Trial], chosen: Callable[[Selection], bool]) -> tuple[Trial | None, bool]:
-    """The best of the trials that `auto` rewrites, and True. If there is none, or if so much more is predicted for
-    another trial that it is worth measuring, the best of all, and False.
-    """
-    first = _best(accepted)
-    left = list(accepted)
-    while (best := _best(left)) is not None and first is not None and _pays(best):
-        if (best.gain_of_kernel or 0) * SAFE_GAIN < (first.gain_of_kernel or 0):
-            break
-        if chosen(best.selection):
-            return best, True
-        left.remove(best)
-    return first, False
-
-
-def _pays(trial: Trial) -> bool:
-    """Whether `auto` is expected to rewrite the loop and thereby make the kernel faster."""
-    loop, kernel = trial.gain or 0, trial.gain_of_kernel or 0
-    in_lane = trial.loop is not None and trial.loop.form == Form.IN_LANE
-    return loop >= (IN_LANE_GAIN if in_lane else SAFE_GAIN) and kernel >= LEAST_GAIN
-
-
-def _best(accepted: Sequence[Trial]) -> Trial | None:
-    """The trial with the largest gain; among about equal ones an expanded one, then the one that needs the fewest
-    promises and pragmas, then the one that issues least.
-
-    On an H100, `wlcpow` of the gallery gained 1.7 expanded and nothing in order; both are predicted to gain 1.8. Memory
-    bounds all predictions for `jaccard`; on an H200 its path gained 4.0, and the loop in the path 2.8.
-    """
-    first = max(accepted, key=lambda trial: trial.gain_of_kernel or 0, default=None)
-    if first is None:
-        return None
-    carried = first.loop is not None and first.loop.form is Form.CARRIED
-    least = (first.gain_of_kernel or 0) / (_CARRIED_ABOUT_EQUAL if carried else _ABOUT_EQUAL)
-    equal = [trial for trial in accepted if (trial.gain_of_kernel or 0) >= least]
-    return min(
-        equal,
-        key=lambda trial: (
-            not is_expanded(trial),
-            _promises(trial),
-            len(trial.selection.kinds),
-            _issued(trial),
-        ),
-    )
-
-
-def _issued(trial: Trial) -> float:
-    """The issue slots of the rewritten loop as a part of the time before the rewrite; 0 if it is not known."""
-    cost = trial.loop.cost if trial.loop is not None else None
-    if cost is None or cost.before is None or cost.after is None:
-        return 0.0
-    return (cost.after.code + cost.after.overhead) / cost.before.total
-
-
-def _surest(accepted: Sequence[Trial]) -> tuple[Trial | None, bool]:
-    """The trial that `auto` rewrites without a profile; if there is none, the best one, preferably not in lane."""
-    sure = _best([trial for trial in accepted if trial.sure])
-    if sure is not None:
-        return sure, True
-    collected = [
-        trial for trial in accepted if trial.loop is not None and trial.loop.form is not Form.IN_LANE
-    ]
-    return _best(collected or accepted), False
-
-
-def _promises(trial: Trial) -> int:
-    needless = not is_expanded(trial)
-    return (
-        bool(trial.selection.sums)
-        + sum(kind in PROMISES for _, kind in trial.selection.kinds)
-        - trial.selection.in_lane
-        + (needless and trial.selection.has(Kind.FOR_VARIABLE))
-    )
+    return of(best, is_best_chosen, tuple(of(trial, False, ()) for trial in others))
 
 
 def promises_of(advice: Advice) -> Sequence[tuple[Pragma, str]]:

@@ -18,6 +18,7 @@ from cccopt.advising.judgement_words import as_data, in_words, lines_of, notes_o
 from cccopt.advising.pragmas import Pragma
 from cccopt.advising.suggestions import Advice, advise_on_run, advise_on_source, promises_of, ranked
 from cccopt.advising.transferring import profile_of
+from cccopt.ccc.legality.independence import State
 from cccopt.ccc.profitability.model import IN_LANE_GAIN, SAFE_GAIN
 from cccopt.ccc.profitability.profile import as_bad_profile
 from cccopt.ccc.profitability.profile import write as write_profile
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """The version of the JSON's layout."""
+
+_Numbered = tuple[int, int]
+"""The number of a suggestion, and of the alternative to it: 1 is the suggestion itself."""
 
 _OBJECTS = 200_000
 """The number of new objects after which Python looks for garbage; its default is 700."""
@@ -89,7 +93,8 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--only",
         type=_numbers,
         metavar="N,...",
-        help="the suggestions for --diff and --apply (default: all that pay off and are not contradicted)",
+        help="the suggestions for --diff and --apply, such as 1 or the alternative 1.2 (default: all that pay off and"
+        " are not contradicted)",
     )
     parser.add_argument("--diff", action="store_true", help="print the pragmas as a patch, and nothing else")
     parser.add_argument("--apply", action="store_true", help="write the pragmas into the sources")
@@ -121,8 +126,14 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(map(_number, text.split(",")))
+def _numbers(text: str) -> tuple[_Numbered, ...]:
+    return tuple(map(_numbered, text.split(",")))
+
+
+def _numbered(text: str) -> _Numbered:
+    """A suggestion, such as ``1``, or an alternative to it, such as ``1.2``."""
+    number, point, alternative = text.partition(".")
+    return _number(number), _number(alternative) if point else 1
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -214,7 +225,8 @@ def _page(files: Sequence[str], found: Sequence[Advice]) -> str:
     """The page of the runs, with the suggestions."""
     run = merged(map(read, files))
     title = Path(files[0]).name.removesuffix(".json").removesuffix(".ccc")
-    suggestions = tuple(dict.fromkeys(map(_suggestion, found)))  # a file may be compiled for several programs
+    every = (each for advice in found for each in (advice, *advice.alternatives))
+    suggestions = tuple(dict.fromkeys(map(_suggestion, every)))  # a file may be compiled for several programs
     return page(run, on_disk(files_of(run.functions)), title=title, suggestions=suggestions)
 
 
@@ -234,14 +246,25 @@ def _suggestion(advice: Advice) -> Suggestion:
     return Suggestion(advice.kernel, _gain(advice), advice.pays, tuple(pragmas), refusals, advice.may_pay)
 
 
-def _chosen(found: Sequence[Advice], only: Sequence[int] | None) -> list[Advice]:
+def _chosen(found: Sequence[Advice], only: Sequence[_Numbered] | None) -> list[Advice]:
     if only is None:
         return [advice for advice in found if advice.pays and not advice.contradicted]
     known = [advice for advice in found if advice.pragmas]
-    for number in only:
+    chosen: dict[int, Advice] = {}
+    for number, alternative in only:
         if number > len(known):
-            raise bad_argument(str(number), f"there are {len(known)} suggestions", "`--all` shows them")
-    return [known[number - 1] for number in only]
+            raise bad_argument(
+                str(number), f"suggestions are numbered from 1 to {len(known)}", "`--all` shows them"
+            )
+        of_kernel = (known[number - 1], *known[number - 1].alternatives)
+        if alternative > len(of_kernel):
+            why = f"suggestion {number} has no such alternative"
+            raise bad_argument(f"{number}.{alternative}", why, "name one that is printed")
+        one = of_kernel[alternative - 1]
+        if chosen.setdefault(number, one) is not one:
+            why = f"it and another one that is named are alternatives for `{one.shown}`"
+            raise bad_argument(f"{number}.{alternative}", why, "name one of them")
+    return list(chosen.values())
 
 
 def _print(found: Sequence[Advice], arguments: argparse.Namespace, out: Console, counted: bool) -> None:
@@ -309,7 +332,27 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
         out.print(Text(f"   Form: {loop.form}{task}."), soft_wrap=True)
     if advice.engagement:
         out.print(Text(f"   Or CTE, for blocks of BLOCK threads: {advice.engagement}"), soft_wrap=True)
+    for place, alternative in enumerate(advice.alternatives, 2):
+        _print_alternative(f"{number}.{place}", alternative, promises_of(advice), out)
     out.print()
+
+
+def _print_alternative(
+    number: str, advice: Advice, vouched: Sequence[tuple[Pragma, str]], out: Console
+) -> None:
+    """Print an alternative, with those promises that are not among what is ``vouched`` for anyway."""
+    out.print(
+        Text(f"   {number}. Alternative, worth measuring: predicted {advice.gain:.2f}x"), soft_wrap=True
+    )
+    for pragma in advice.pragmas:
+        out.print(Text(f"     {pragma.place}: {pragma.text}"), soft_wrap=True)
+    for pragma, promise in promises_of(advice):
+        if (pragma, promise) not in vouched:
+            out.print(Text(f"     You vouch for {pragma.place}: {promise}."), soft_wrap=True)
+    for pragma, judgement in advice.judgements:
+        if judgement.state is State.CONTRADICTED:
+            for line in lines_of(judgement, pragma.place):
+                out.print(Text(f"     {line}"), soft_wrap=True)
 
 
 def _as_remark(advice: Advice) -> Diagnostic:
@@ -365,9 +408,19 @@ def _kernel(advice: Advice) -> dict[str, Any]:
         "kernel": advice.kernel,
         "shown": advice.shown,
         "time_ns": advice.time_ns,
-        "gain": advice.gain,
         "pays": advice.pays,
         "may_pay": advice.may_pay,
+        **_annotations(advice),
+        "alternatives": [_annotations(alternative) for alternative in advice.alternatives],
+        "tried": len(advice.tried),
+        "refusals": [{"code": d.code, "message": d.message, "help": d.help} for d in advice.refusals],
+    }
+
+
+def _annotations(advice: Advice) -> dict[str, Any]:
+    """The pragmas of a suggestion or of an alternative, and what is known about them."""
+    return {
+        "gain": advice.gain,
         "pragmas": [
             {
                 "pragma": pragma.text,
@@ -386,6 +439,4 @@ def _kernel(advice: Advice) -> dict[str, Any]:
         ],
         "cte": advice.engagement,
         "form": advice.best.loop.form if advice.best is not None and advice.best.loop is not None else "",
-        "tried": len(advice.tried),
-        "refusals": [{"code": d.code, "message": d.message, "help": d.help} for d in advice.refusals],
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cccopt.advising import suggestions
+from cccopt.advising import preferences
 from cccopt.advising.applying import apply, with_pragmas
 from cccopt.advising.selections import Selection
 from cccopt.advising.suggestions import Advice, advise_on_run, advise_on_source
@@ -335,7 +335,7 @@ def test_what_auto_leaves_does_not_pay() -> None:
     """The in-lane form has a margin of its own."""
 
     def pays(form: Form, gain: float) -> bool:
-        return suggestions._pays(trial(0, gain, form))
+        return preferences.pays(trial(0, gain, form))
 
     assert pays(Form.SPLIT, SAFE_GAIN)
     assert pays(Form.IN_LANE, IN_LANE_GAIN)
@@ -366,6 +366,33 @@ def test_what_auto_rewrites_is_suggested_first(
     gains: list[float], auto: set[int], best: int | None, pays: bool
 ) -> None:
     tried = [trial(number, gain) for number, gain in enumerate(gains)]
-    found, does = suggestions._best_chosen(tried, lambda selection: selection.outer in auto)
+    found, does = preferences.best_chosen(tried, lambda selection: selection.outer in auto)
     assert (None if found is None else found.selection.outer) == best
     assert does == pays
+
+
+PATH, LOOP = (Kind.IF,), (Kind.WHILE,)
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        ([(PATH, 1.9, Form.SPLIT)], []),  # another path, which is nearly the same code
+        ([(LOOP, 1.3, Form.SPLIT), (LOOP, 1.2, Form.SPLIT)], [1.3]),
+        ([(LOOP, 1.3, Form.SPLIT), (LOOP, 1.4, Form.CARRIED)], [1.4, 1.3]),
+        ([(LOOP, 1.3, Form.SPLIT), (PATH, 1.4, Form.CARRIED), (LOOP + PATH, 1.2, Form.SPLIT)], [1.4, 1.3]),
+        ([(LOOP, 1.04, Form.SPLIT)], []),
+    ],
+)
+def test_alternatives_differ_in_form_or_in_what_they_mark(
+    others: list[tuple[tuple[Kind, ...], float, Form]], expected: list[float]
+) -> None:
+    best, *tried = (marking(kinds, gain, form) for kinds, gain, form in [(PATH, 2.0, Form.SPLIT), *others])
+    found = preferences.alternatives([best, *tried], best)
+    assert [each.gain_of_kernel for each in found] == pytest.approx(expected)
+
+
+def marking(kinds: tuple[Kind, ...], gain: float, form: Form) -> Trial:
+    """A trial of a loop with these pragmas in it."""
+    selection = Selection(0, ((0, Kind.FOR), *enumerate(kinds, 1)))
+    return replace(trial(0, gain, form), selection=selection)

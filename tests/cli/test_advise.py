@@ -97,7 +97,7 @@ def test_what_gains_too_little_for_auto_is_worth_measuring(
 ) -> None:
     _emulated()
     capsys.readouterr()
-    monkeypatch.setattr("cccopt.advising.suggestions.SAFE_GAIN", 100.0)
+    monkeypatch.setattr("cccopt.advising.preferences.SAFE_GAIN", 100.0)
     assert main(["advise", "run.json", "--json", "advice.json", "--html", "run.html", "--apply"]) == 0
     first, *rest = capsys.readouterr().out.splitlines()
     assert first.startswith("1. steps: predicted ")
@@ -228,7 +228,67 @@ def test_a_profile_of_annotations_is_none_of_candidates(
     assert "error[CCC089]: cannot use the argument `run.json`" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("number", ["0", "x", "1,,2"])
+TWICE = """\
+extern "C" __global__ void __launch_bounds__(256) steps(int n, const unsigned* start, unsigned* out) {
+  for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {
+    unsigned x = start[i];
+    if (x % 2 == 0) {
+      unsigned count = 0;
+      while (x > 1) {
+        x = x % 2 == 0 ? x / 2 : 3 * x + 1;
+        ++count;
+      }
+      x = count * count % 17 + count / 3;
+    }
+    out[i] = x;
+  }
+}
+"""
+
+
+def _alternatives() -> list[list[str]]:
+    """The pragmas of the only suggestion and of its alternatives, after a run of `TWICE`."""
+    Path("steps.cu").write_text(TWICE)
+    _emulated()
+    assert main(["advise", "run.json", "--json", "advice.json"]) == 0
+    (kernel,) = json.loads(Path("advice.json").read_text())["kernels"]
+    assert all(1.05 <= each["gain"] <= kernel["gain"] for each in kernel["alternatives"])
+    return [[p["pragma"] for p in each["pragmas"]] for each in (kernel, *kernel["alternatives"])]
+
+
+def test_alternatives_are_printed_and_written_by_number(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, *others = _alternatives()
+    assert len(others) == 2
+    out = capsys.readouterr().out
+    for number, pragmas in enumerate(others, 2):
+        _, _, rest = out.partition(f"   1.{number}. Alternative, worth measuring: predicted ")
+        lines = rest.splitlines()[1 : 1 + len(pragmas)]
+        assert [line.partition(": ")[2] for line in lines] == pragmas
+    assert main(["advise", "run.json", "--diff", "--only", "1.3"]) == 0
+    written = [line[1:].strip() for line in capsys.readouterr().out.splitlines() if "#pragma ccc" in line]
+    assert written == others[1] != first
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ("1.4", "suggestion 1 has no such alternative"),
+        ("2.1", "suggestions are numbered from 1 to 1"),
+        ("1,1.2", "it and another one that is named are alternatives for `steps`"),
+    ],
+)
+def test_a_kernel_gets_one_of_its_alternatives(
+    numbers: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _alternatives()
+    assert main(["advise", "run.json", "--apply", "--only", numbers]) == 1
+    assert said in capsys.readouterr().err
+    assert Path("steps.cu").read_text() == TWICE
+
+
+@pytest.mark.parametrize("number", ["0", "x", "1,,2", "1.", "1.0"])
 def test_numbers_of_suggestions_are_positive(
     number: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
