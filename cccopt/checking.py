@@ -104,8 +104,8 @@ class Finding:
 _HELP = {
     "for": "give each iteration memory of its own (index it by the iteration, or keep it in variables of the body), "
     "use one commutative atomic for all updates, or remove the pragma",
-    "for variable": "mark the loop `while`: its iterations keep their order; or give each one memory of"
-    " its own",
+    "for variable": "mark the loop `while`, whose inner iterations keep their order, or give each inner"
+    " iteration memory of its own",
     "grid": "give each thread memory of its own, use one commutative atomic for all updates, "
     "or remove the pragma",
 }

@@ -50,7 +50,7 @@ def cupy_module(
         options: Options of nvcc; CuPy's headers are found.
         arch: The architecture (``sm_90``); by default that of the current device.
         ccc: ``auto``, ``always`` or ``off``.
-        keep_going: Leave a refused region as it was, with a warning in the report.
+        keep_going: Leave a function with a refused region as it was, with a warning in the report.
         name_expressions: Refused: they need NVRTC.
         enable_cooperative_groups: CuPy's: allow cooperative launches.
 
@@ -68,7 +68,8 @@ def cupy_module(
                 "CCC097",
                 "`name_expressions` are for modules that NVRTC compiles",
                 why="cccopt compiles with nvcc, which does not report the names of template instances",
-                help='move its body into a `__device__` template, and call that from an `extern "C"` kernel',
+                help="move the kernel template's body into a `__device__` template, and call that from an"
+                ' `extern "C"` kernel',
             )
         )
     if arch is None:
@@ -137,7 +138,7 @@ def optimize(object_code: Any, *, ccc: str = "auto", keep_going: bool = False) -
     Args:
         object_code: An ``ObjectCode`` of PTX.
         ccc: ``auto``, ``always`` or ``off``.
-        keep_going: Leave a refused region as it was, with a warning. `cccopt.transform` gives a report.
+        keep_going: Leave a function with a refused region as it was, with a warning. `cccopt.transform` gives a report.
 
     Returns:
         An ``ObjectCode`` of the same name and symbol mapping; ``object_code`` itself if no region is rewritten.

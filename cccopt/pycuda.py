@@ -43,7 +43,7 @@ class SourceModule(_SourceModule):  # type: ignore[misc]
         cache_dir: PyCUDA's: the folder of its cache, or False for none.
         include_dirs: PyCUDA's: folders of headers.
         ccc: ``auto``, ``always`` or ``off``.
-        keep_going: Leave a refused region as it was, with a warning.
+        keep_going: Leave a function with a refused region as it was, with a warning.
 
     Raises:
         CccError: Without PyCUDA (CCC092), without a current context (CCC093) or without ccc-nvcc (CCC080).

@@ -119,3 +119,8 @@ def _marked(line: str, first: int, more: bool) -> tuple[str, int]:
     """A part of a line that begins at ``first``, with dots for what is left out, and where the result begins."""
     text = line + (_MORE if more else "")
     return (_MORE + text, first - len(_MORE)) if first else (text, 0)
+
+
+def quantity(number: int, noun: str, plural: str = "") -> str:
+    """A number and what it counts: ``1 byte``, ``1,024 bytes``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -31,7 +31,7 @@ def judgement_of(view: View, annotation: Annotation, kind: Kind) -> Judgement:
     inside = frozenset[int]().union(*(loop.blocks for loop in loops))
     begins, bodies = (view.markers(event, annotation.region) for event in ("for.begin", "body.begin"))
     if not loops or len(begins) < len(loops) or any(view.cfg.block_of(i) not in inside for i in bodies):
-        return Judgement(State.OPEN, "the compiler has not left it as one loop")
+        return Judgement(State.OPEN, "the compiler did not keep it as one loop")
     return _together(judged(view, loop, kind, restricted=restricted, names=names) for loop in loops)
 
 

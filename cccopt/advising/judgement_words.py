@@ -33,7 +33,7 @@ def notes_of(judgement: Judgement) -> tuple[tuple[str, Place], ...]:
 
 
 def as_data(judgement: Judgement) -> dict[str, Any]:
-    """The judgement as JSON data."""
+    """The judgment as JSON data."""
     return {
         "state": str(judgement.state),
         "why": judgement.why,

@@ -1,7 +1,8 @@
 """Selections that are refused because their loop waits for other threads, found without running the passes.
 
-No pass before the last moves or removes an instruction that waits, or the mark of a loop, so what the last one says
-about it is known beforehand. The passes take most of the time of a trial, and kernels with large loops often wait.
+No pass before collect-contexts moves or removes an instruction that waits, or the mark of a loop, so what
+collect-contexts says about it is known beforehand. The passes take most of the time of a trial, and kernels with large
+loops often wait.
 """
 
 from __future__ import annotations

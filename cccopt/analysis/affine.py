@@ -11,9 +11,9 @@ conversions propagate strides, and so does an induction variable that grows by t
         ld.global.u32 %r2, [%rd3];              lanes beside one another read elements beside one another
         add.s32 %r1, %r1, %nthreads;            %r1: 1 again
 
-The answer serves to judge speed, not for proofs. It assumes that the lanes of a warp differ only in `%tid.x` (blocks
-whose width is a multiple of 32), and that no narrow sum wraps around between two lanes. Coutinho, Sampaio, Pereira,
-Meira, "Divergence analysis and optimizations", PACT 2011 (affine values).
+The answer is good enough to judge speed, but not for proofs. It assumes that the lanes of a warp differ only in
+`%tid.x` (blocks whose width is a multiple of 32), and that no narrow sum wraps around between two lanes. Coutinho,
+Sampaio, Pereira, Meira, "Divergence analysis and optimizations", PACT 2011 (affine values).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What never changes while a kernel runs: some special registers, parameters, constant and read-only memory.
 
-        mov.u32 %r1, %ctaid.x;              one value for the warp, for ever
-        mov.u32 %r2, %laneid;               each lane its own value, for ever
+        mov.u32 %r1, %ctaid.x;              one value for the warp, forever
+        mov.u32 %r2, %laneid;               each lane its own value, forever
         mov.u32 %r3, %clock;                another value each time
         ld.param.u32 %r4, [f_param_0];      a parameter of this function: unchanging
-        ld.param.b32 %r5, [retval0];        what a call has returned: not
+        ld.param.b32 %r5, [retval0];        what a call has returned: may change
         ld.global.nc.f32 %f1, [%rd1];       the program promises that nothing writes there
 
 PTX ISA 9.0, chapter 10 (special registers), 5.1 (state spaces), 9.7.9 (`ld`, `ld.global.nc`).

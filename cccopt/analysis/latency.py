@@ -31,7 +31,7 @@ DEPENDENT = 4.5
 """Cycles from an instruction to one that needs its result."""
 
 A_SLOT = 2.0
-"""The same for each issue slot of a slow instruction, which is usually a sequence."""
+"""Cycles for each issue slot of a slow instruction, which usually becomes a sequence of machine instructions."""
 
 CALLED = 40.0
 """Cycles of a call and its return, without the callee."""

@@ -133,7 +133,7 @@ class Symbols:
     _numbers: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     def number(self, atom: Atom) -> int:
-        """The number of the atom with this key: that of the first one given."""
+        """The number of the atom with this key; if several are given for one key, the first counts."""
         if atom.key not in self._numbers:
             self._numbers[atom.key] = len(self.atoms)
             self.atoms.append(atom)

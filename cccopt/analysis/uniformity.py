@@ -4,8 +4,8 @@ The analysis starts with everything uniform and lets *varying* spread to a fixpo
 Sources are `%tid`, `%laneid`, the lane masks and clocks, registers that were never written, and the results
 of atomics, calls, shuffles and most loads (others may have stored meanwhile). The exceptions are `ld.param` of
 a kernel, and `ld.const` and `.nc` loads through a uniform address. Variation spreads through operands and guards,
-and through control. At a block where lanes meet that a varying branch sent different ways, each register written on
-the paths between varies (even if each path wrote a uniform value). After a cycle that lanes leave in different
+and through control. At a block where lanes that a varying branch sent different ways meet again, each register written
+on the paths between varies (even if each path wrote a uniform value). After a cycle that lanes leave in different
 iterations, each register written in the cycle varies.
 
         mov.u32 %r1, %tid.x;            %r1 varies

@@ -42,7 +42,8 @@ def add_shape(parser: argparse.ArgumentParser, *, required: bool) -> None:
         action="append",
         default=[],
         metavar="VALUE",
-        help="an argument of the kernel, in order: i32:5, FILE.npy or zeros:f32:1000",
+        help="an argument of the kernel: i32:5, FILE.npy or zeros:f32:1000; repeat the option for each"
+        " argument, in order",
     )
     parser.add_argument(
         "--shared", type=_bytes, default=0, metavar="BYTES", help="bytes of dynamic shared memory per block"

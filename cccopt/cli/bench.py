@@ -74,7 +74,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--on",
         choices=[machine.value for machine in Platform],
         default=Platform.EMULATOR.value,
-        help="where to run: on the emulator, which counts, or on a GPU, where runs are timed (default: %(default)s)",
+        help="where to run: on the emulator, which counts instructions, or on a GPU, where runs are timed"
+        " (default: %(default)s)",
     )
     parser.add_argument(
         "--size",
@@ -99,7 +100,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--demo",
         action="store_true",
-        help=f"run {' and '.join(_DEMO)} at size `demo` on the emulator, without the marked build",
+        help=f"run {' and '.join(_DEMO)} at size `demo` on the emulator, without the build that is annotated"
+        " but not rewritten",
     )
     add_mode(parser, default="always")
     parser.add_argument(

@@ -84,7 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
     for option in _OF_WORKLOADS if of_file else _OF_FILES:
         if getattr(arguments, option) != _UNSET.get(option):
             what = "a workload" if of_file else "a file"
-            raise bad_argument(f"--{option}", f"it is for the check of {what}", "see `cccopt check --help`")
+            raise bad_argument(
+                f"--{option}", f"it applies only to the check of {what}", "see `cccopt check --help`"
+            )
     found: dict[str, Checked] = {}
     failed = False
     out = console()

@@ -19,6 +19,7 @@ from cccopt.profiling.merging import merged
 from cccopt.profiling.run_file import RunFile, as_text, read
 from cccopt.profiling.sources import Source, files_of, on_disk, with_sources
 from cccopt.region_profiles import program_of
+from cccopt.text import quantity
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -84,7 +85,7 @@ def _output(text: str, values: list[Array | np.generic]) -> tuple[Path, Array]:
         raise bad_argument(text, "it does not name an argument and a file", "write `--save 2=levels.npy`")
     if int(number) >= len(values):
         raise bad_argument(
-            text, f"the kernel is given {len(values)} arguments", "arguments are numbered from 0"
+            text, f"the kernel is given {quantity(len(values), 'argument')}", "arguments are numbered from 0"
         )
     value = values[int(number)]
     if not isinstance(value, np.ndarray):

@@ -20,7 +20,7 @@ from cccopt.version import __version__
 
 _COMMANDS = (advise, transform, explain, emulate, verify, check, profile, tune, bench, doctor)
 
-_WHAT = "Remove warp divergence from annotated CUDA kernels. `ccc-nvcc` compiles them like nvcc."
+_WHAT = "Remove warp divergence from annotated CUDA kernels. `ccc-nvcc` compiles them and takes nvcc's command line."
 _MAP = """\
 from an unannotated program to a faster one:
   cccopt doctor                                        is everything installed?

@@ -1,8 +1,8 @@
 """``cccopt profile -- ./app ...``: where lanes idle and where the time goes in a program on a GPU.
 
 The program, compiled with `ccc-nvcc --ccc-instrument`, runs twice: with counters, and without them for times. The
-results go into one file, which `--ccc-profile` reads and which replaces one of that name. To add up runs, pass their
-files.
+results go into one file, which `--ccc-profile` reads; an existing file of that name is replaced. To add up runs, pass
+their files.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help=f"the file to write (default: the program's name with `{_SUFFIX}`, here)",
+        help=f"the file to write (default: the program's name with `{_SUFFIX}`, in the current folder)",
     )
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write an HTML page with the source")
     parser.add_argument(
@@ -175,7 +175,7 @@ def _rewritten(arguments: argparse.Namespace) -> Mapping[str, Any]:
     """
     for option in ("report", "decisions"):
         if getattr(arguments, option) and arguments.html is None:
-            raise CccError(_lacks(f"--{option}", "--html", "it is for the page"))
+            raise CccError(_lacks(f"--{option}", "--html", "it only adds to the HTML page"))
     decisions = read_decisions(arguments.decisions) if arguments.decisions else None
     return {"reports": _reports(arguments), "decisions": decisions}
 

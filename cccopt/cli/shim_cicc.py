@@ -240,7 +240,8 @@ def _without_rewrite(compiler: DeviceCompiler, plain: str, settings: Settings) -
         "CCC087",
         severity,
         "annotations have no effect on code that is generated at link time",
-        why="with -dlto, code=lto_* or -optix-ir nvcc passes an intermediate form on to the link and ignores any PTX",
+        why="with -dlto, code=lto_* or -optix-ir, nvcc passes an intermediate form on to the linker and ignores"
+        " any PTX",
         help="compile annotated files without link-time optimization, or with --ccc=off",
     )
     if severity is Severity.ERROR:

@@ -58,8 +58,8 @@ def compiled(
             error(
                 "CCC087",
                 "code that is generated at link time cannot be given counters",
-                why="with -dlto, code=lto_* or -optix-ir nvcc passes an intermediate form on to the"
-                " link and ignores any PTX",
+                why="with -dlto, code=lto_* or -optix-ir, nvcc passes an intermediate form on to the linker and"
+                " ignores any PTX",
                 help="compile without link-time optimization, or without --ccc-instrument",
             )
         )

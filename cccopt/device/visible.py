@@ -1,8 +1,8 @@
 """Which GPUs a program may use, and workers for them.
 
 The CUDA driver decides that, in a process of its own, so what it starts stays out of this one. CUDA_VISIBLE_DEVICES may
-hold numbers, UUIDs or the beginnings of some, and MIG devices. CUDA shows a process at most one MIG device, so each
-name in the variable is tried alone.
+hold numbers, UUIDs or prefixes of them, and MIG devices. CUDA shows a process at most one MIG device, so each name in
+the variable is tried alone.
 """
 
 from __future__ import annotations

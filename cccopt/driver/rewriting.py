@@ -64,7 +64,7 @@ def transform(
     Args:
         ptx: The text, from `cccopt.driver.marked_ptx` or a generator of PTX.
         ccc: ``auto``, ``always`` or ``off``.
-        keep_going: Leave a refused region as it was, with a warning in the report.
+        keep_going: Leave a function with a refused region as it was, with a warning in the report.
         name: The name of the text in messages.
         profile: How often lanes come to each region: a file, or a result of `profile_of`.
         resident: How many blocks of a kernel marked ``grid`` share its work.

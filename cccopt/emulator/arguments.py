@@ -16,6 +16,7 @@ from cccopt.emulator.layout import size_of
 from cccopt.emulator.memory import GlobalMemory
 from cccopt.emulator.semantics import TYPES, Array
 from cccopt.ptx.ir import Variable
+from cccopt.text import quantity
 
 
 def refuse(message: str, *, why: str = "", help: str = "") -> EmulatorError:
@@ -117,7 +118,7 @@ def parameter_bytes(
 ) -> Array:
     """The kernel's parameter block; raises EmulatorError if an argument does not fit its parameter."""
     if len(parameters) != len(arguments):
-        raise refuse(f"the kernel takes {len(parameters)} arguments, but got {len(arguments)}")
+        raise refuse(f"the kernel takes {quantity(len(parameters), 'argument')}, but got {len(arguments)}")
     for (_, variable), argument in zip(parameters, arguments, strict=True):
         if isinstance(argument, np.ndarray) and argument.ndim > 0:
             buffers.add(argument, variable.name)

@@ -11,7 +11,8 @@ _LEAVING = (Control.RETURN, Control.EXIT)
 
 
 def only_leaving(function: Function, graph: ControlFlowGraph) -> frozenset[int]:
-    """The blocks that only end a kernel with barriers: lanes that reach them do not wait for others.
+    """The blocks that do nothing but end the kernel, if it contains barriers; none otherwise. Lanes that reach them do
+    not wait for others.
 
     A thread that has left no longer counts at a barrier, so ptxas makes an early return an `EXIT` at its branch.
     """

@@ -24,6 +24,7 @@ from cccopt.emulator.semantics import Array, Type
 from cccopt.emulator.special_registers import special_registers
 from cccopt.emulator.system_calls import SystemCalls
 from cccopt.emulator.trace import Trace
+from cccopt.text import quantity
 
 MAX_DEPTH = 1024
 
@@ -196,7 +197,7 @@ class Machine:
         if len(arguments) != len(formals):
             raise self.places.error(
                 MALFORMED,
-                f"`{piece.callee}` is called with {len(arguments)} arguments but takes {len(formals)}",
+                f"`{piece.callee}` is called with {quantity(len(arguments), 'argument')} but takes {len(formals)}",
                 piece.ending,
             )
         self.threads.enter_call(group, piece.index)

@@ -7,6 +7,7 @@ from bisect import bisect_right
 import numpy as np
 
 from cccopt.emulator.semantics import Array
+from cccopt.text import quantity
 
 GLOBAL_START = 0x7F << 40
 _GAP = 512  # bytes between two allocations that belong to neither
@@ -90,8 +91,10 @@ class GlobalMemory:
         if position >= 0 and address - (self._bases[position] + self._buffers[position].data.size) < 1 << 32:
             buffer = self._buffers[position]
             past = address - buffer.base - buffer.data.size
-            return f"it is {past} bytes past the end of `{buffer.name}` ({buffer.data.size} bytes)"
+            return (
+                f"it is {quantity(past, 'byte')} past the end of `{buffer.name}` ({buffer.data.size} bytes)"
+            )
         if position + 1 < len(self._bases) and self._bases[position + 1] - address < 1 << 32:
             buffer = self._buffers[position + 1]
-            return f"it is {buffer.base - address} bytes before `{buffer.name}` ({buffer.data.size} bytes)"
+            return f"it is {quantity(buffer.base - address, 'byte')} before `{buffer.name}` ({buffer.data.size} bytes)"
         return "no allocation is near it"

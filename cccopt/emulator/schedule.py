@@ -1,9 +1,9 @@
 """Warps in lock-step: sweeps over the pieces in program order, each step for all fragments at a piece.
 
 In one sweep every fragment that can run takes at least one step, so none starves and a spin loop lets the others
-continue. Some lanes wait at a reconvergence point for lanes that spin on what only the waiting lanes can do (a lock
-taken in the loop and released after it). They are resumed if no register of a running lane has changed over many
-sweeps. Pieces run in reverse postorder: both sides of a branch have run by the time the sweep reaches the
+continue. Lanes may wait at a reconvergence point for lanes that spin on what only the waiting lanes can do (a lock
+taken in the loop and released after it). The waiting lanes are resumed if no register of a running lane has changed
+over many sweeps. Pieces run in reverse postorder: both sides of a branch have run by the time the sweep reaches the
 piece where they reconverge.
 """
 

@@ -288,16 +288,16 @@ class Waiting:
             item = machine.pieces[number].ending
             assert item is not None
             first = machine.shape.thread_name(int(lanes[0]))
-            text = f"{lanes.size} lanes wait at `{item.instruction.opcode}`, {first} first"
+            text = f"lanes waiting at `{item.instruction.opcode}`: {lanes.size}, the first of them {first}"
             if self._key[lanes[0]] >= 0:
                 text += f", member mask {int(self._mask[lanes[0]]):#010x}"
             found.append((text, item))
         waiting = int((self._piece != _RUNNING).sum())
         held = machine.live - waiting
-        why = f"{held} lanes wait for these at the reconvergence point of a branch" if held > 0 else ""
+        why = f"lanes waiting for these at the reconvergence point of a branch: {held}" if held > 0 else ""
         return machine.places.error(
             DEADLOCK,
-            f"deadlock: all {machine.live} lanes that have not exited wait",
+            f"deadlock: every lane that has not exited waits ({machine.live} in all)",
             found[0][1] if found else None,
             why=why,
             others=tuple(found),

@@ -60,12 +60,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--size", default="small")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "--cubins", type=Path, required=True, help="a folder that has the builds or takes them"
+        "--cubins",
+        type=Path,
+        required=True,
+        help="the folder of the builds; missing ones are made and kept there",
     )
     parser.add_argument(
-        "--order", type=Path, help="takes the launches that a profiler was shown, as JSON lines"
+        "--order",
+        type=Path,
+        help="the file to write the launches to that a profiler was shown, as JSON lines",
     )
-    parser.add_argument("--unchecked", action="store_true", help="leave the results as they are")
+    parser.add_argument("--unchecked", action="store_true", help="do not check the results")
     args = parser.parse_args(argv)
     try:
         subject = _subject(args)

@@ -174,7 +174,11 @@ def _region(function: Function, view: View, region: Region, options: Options) ->
     if plan is None or decision.chosen != everything:
         found = _smaller(analysis, function, decision, options) if decision.chosen else None
         if decision.chosen and found is None:
-            decision = replace(decision, chosen=frozenset(), limited="the other paths cannot stay beside it")
+            decision = replace(
+                decision,
+                chosen=frozenset(),
+                limited="the paths that pay off cannot be collected while the others stay in the loop",
+            )
             said = remarks_of(region, decision, options.mode)
         if found is None:
             reports = (loop_report(view, region, decision), *left_alone(view, region, decision, everything))

@@ -19,8 +19,8 @@ The first R blocks of a launch, as many as the device runs at once, do the work 
                                             ret;
 
 Requirements: neither blocks nor the threads of a block wait for each other; they share no memory of the block; nothing
-that the kernel calls reads the block index or ends the thread. Warp-wide operations are where the whole warp comes,
-because lanes that returned early are still there now. A kernel without a marked path of its own is not changed.
+that the kernel calls reads the block index or ends the thread. Warp-wide operations must be where the whole warp comes,
+because lanes that returned early stay in the loop. A kernel without a marked path of its own is not changed.
 
 Safety: ASSUMES that the order of blocks does not matter, as the pragma says.
 """
@@ -126,7 +126,8 @@ def _unknown(module: Module, annotation: Annotation, device: Device) -> Diagnost
         "CCC064",
         f"how many blocks a device with `{target_of(module)}` runs at once is not known",
         annotation.place,
-        f"{device.processors} multiprocessors of {device.threads} threads are assumed; too many blocks run in waves",
+        f"{device.processors} multiprocessors of {device.threads} threads are assumed; if the GPU cannot hold"
+        " that many blocks at once, they run in waves",
         "give the number with `--ccc-resident=N`",
     )
 

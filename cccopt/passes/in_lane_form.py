@@ -37,7 +37,9 @@ were faster on 24 of 33 kernels of other people's programs (docs/decisions/0023-
 """
 
 MANY = 8
-"""The most points whose tasks move: stacks of more exceed shared memory, and ptxas takes long for their code."""
+"""The most points whose tasks move: the stacks of more points exceed shared memory, and ptxas takes a long time for
+their code.
+"""
 
 NAME = "in-lane form, in which lanes wait for each other,"
 
@@ -49,8 +51,8 @@ def preferred(
 ) -> InLanePlan | None:
     """The plan of a loop whose tasks can only be the remainders of its iterations, if this form is legal and expected
     to be faster. It is if the warp runs less than `LONG` slots between two votes, or there are more than `MANY` points.
-    A profile, by which the other form gains ``moved``, decides instead if it predicts a gain of `SAFE_GAIN` and as much
-    between the two forms.
+    A profile, by which the other form gains ``moved``, decides instead if by the profile the better of the two forms
+    gains at least `SAFE_GAIN`, and is at least `SAFE_GAIN` times as fast as the other.
     """
     try:
         plan, numbers = _planned(view, region, function, options)

@@ -62,7 +62,9 @@ COUNTED = "__ccc_counted"
 
 HEAD = "ccc_profile_head"
 MODULE_HEAD = "ccc_profile_module"
-"""The same with a name that can be looked up in a loaded module: the host code's is local to its file."""
+"""The name of a copy of the variable ``HEAD`` that can be looked up in a loaded module; the variable that host code
+uses is local to its file.
+"""
 
 LAYOUT = "ccc_profile_layout"
 

@@ -1,4 +1,4 @@
-"""The control flow graphs of functions in Graphviz' language, with marked regions shaded."""
+"""The control flow graphs of functions in Graphviz's language, with marked regions shaded."""
 
 from __future__ import annotations
 

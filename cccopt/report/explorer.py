@@ -13,7 +13,7 @@ from cccopt.ptx.printer import print_function
 
 
 def pipeline_view(stages: Sequence[tuple[str, Module]]) -> dict[str, Any]:
-    """The JSON data of a module's ``stages``: the original, then what each pass made of it, with the pass' name.
+    """The JSON data of a module's ``stages``: the original, then what each pass made of it, with the pass's name.
     Passes that change no line of a function are included. A pass may add functions and drop some.
     """
     texts = [

@@ -47,7 +47,7 @@ from cccopt.report.profile_view import (
     watched,
     worst_lines,
 )
-from cccopt.text import shortened
+from cccopt.text import quantity, shortened
 from cccopt.version import __version__
 
 MOST_KERNELS = 40
@@ -247,7 +247,7 @@ class _Page:
             f"{percent(function.idle_share)} of lane slots idle",
         ]
         if function.launches is not None:
-            facts.insert(0, "1 launch" if function.launches == 1 else f"{number(function.launches)} launches")
+            facts.insert(0, quantity(function.launches, "launch", "launches"))
         if function.time_ns is not None:
             facts.insert(0, duration(function.time_ns))
         facts += launch_facts(self.run, function)

@@ -29,7 +29,7 @@ from cccopt.report.profile_view import (
     share,
     worst_lines,
 )
-from cccopt.text import shortened
+from cccopt.text import quantity, shortened
 
 AROUND = 4
 """Lines that are shown before and after one that was counted."""
@@ -110,7 +110,7 @@ class SourceTables:
         for shown in self._shown(file, list(by_number)):
             if shown > last + 1 and last:
                 skipped = shown - last - 1
-                text = "1 line" if skipped == 1 else f"{skipped:,} lines"
+                text = quantity(skipped, "line")
                 yield element(
                     "tr",
                     element("td", f"{text} without counts", colspan=5 + len(line_heads(self.function))),

@@ -13,6 +13,7 @@ from pathlib import PurePath
 from cccopt.profiling.merging import added
 from cccopt.profiling.run_file import LANES, BranchCount, FunctionRun, LineCount, LoopCount, RunFile
 from cccopt.profiling.sources import Source, files_of
+from cccopt.text import quantity
 
 UNCHECKED, SAME, CHANGED, MISSING, NO_SOURCE = "unchecked", "same", "changed", "missing", "no source"
 
@@ -275,7 +276,7 @@ def summary(run: RunFile) -> str:
     """One line on what was run: devices, runs, kernels, time."""
     kernels = sum(f.kernel for f in run.functions) + len(run.uncounted)
     parts = [" and ".join(run.devices) or "no device"]
-    parts.append("1 run" if run.runs == 1 else f"{run.runs:,} runs")
-    parts.append("1 kernel" if kernels == 1 else f"{kernels:,} kernels")
+    parts.append(quantity(run.runs, "run"))
+    parts.append(quantity(kernels, "kernel"))
     parts.append(duration(run.time_ns) if run.time_ns is not None else "no times")
     return ", ".join(parts)

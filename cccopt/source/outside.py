@@ -48,8 +48,8 @@ class Outside:
         return found
 
     def around(self, first: int, last: int, reach: int) -> tuple[int, int]:
-        """From ``reach`` before ``first`` to ``reach`` after ``last``, but at lines that begin outside; else to the
-        text's ends.
+        """From about ``reach`` before ``first`` to about ``reach`` after ``last``, moved to the beginnings of lines; if
+        no such line certainly begins outside all literals, to that end of the text.
         """
         text, start, end = self._text, 0, len(self._text)
         if first > reach and self.begins(line := self.line(first - reach)):

@@ -137,7 +137,7 @@ def is_selection(value: str) -> bool:
 
 
 def counted(ours: Sequence[str]) -> str:
-    """What to count, as the last word about it says: `DEFAULT`, `ALL`, `SAMPLED` or `DETAILED`; empty for nothing."""
+    """What to count, as the last such option says: `DEFAULT`, `ALL`, `SAMPLED` or `DETAILED`; empty for nothing."""
     words = [word for word in ours if word.partition("=")[0] == INSTRUMENT]
     return (words[-1].partition("=")[2] or DEFAULT) if words else ""
 

@@ -222,7 +222,7 @@ class Tuner:
             help = "give a command that runs kernels on a GPU; times need CUPTI (`pip install nvidia-cuda-cupti`)"
             raise CccError(error("CCC116", message, why=run.untimed, help=help))
         if not all(run.outputs):
-            raise self._incomparable("the program does not write it")
+            raise self._incomparable("the program does not write every file that --compare names")
 
     def _check_device(self, run: Observed) -> None:
         all_runs = (r for builds in self.state.runs.values() for each in builds.values() for r in each)

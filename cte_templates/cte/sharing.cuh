@@ -17,9 +17,10 @@ constexpr bool has_no_gaps<uniform<F>> = has_no_gaps<F>;
 template <class F>
 constexpr bool has_no_gaps<without_value<F>> = has_no_gaps<F>;
 
-/// Whether another warp runs fine tasks with a function only if the function's bytes are the same there (padding that differs
-/// prevents it). Such functions go to the board word by word, which tells the compiler that their pointers may be written through.
-/// A `uniform` function is known to be the same; it is compared in debug builds only.
+/// Whether the bytes of a function are compared before another warp runs fine tasks with it: that warp does so only if
+/// its own copy has the same bytes (so padding that differs prevents it). Such functions go to the board word by word,
+/// which tells the compiler that their pointers may be written through. A `uniform` function is known to be the same;
+/// it is compared in debug builds only.
 template <class F>
 constexpr bool is_compared = !std::is_empty_v<F> && (!is_uniform<F> || (CTE_CHECKS && has_no_gaps<F>));
 
@@ -123,7 +124,7 @@ __device__ __forceinline__ unsigned glance_at(unsigned place) {
     return found;
 }
 
-/// Keeps `value` in a register from here on. The compiler would compute it where it is used, and wait there.
+/// Keeps `value` in a register from here on. Otherwise, the compiler would compute it where it is used, and wait there.
 __device__ __forceinline__ unsigned known_here(unsigned value) {
     asm("" : "+r"(value) : : "memory");
     return value;

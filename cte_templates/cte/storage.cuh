@@ -1,4 +1,5 @@
-// The policies' shared memory: placed by the caller if several calls are to share it, else static memory of each call's own.
+// The policies' shared memory. The caller places it if several calls are to share it; otherwise, there is one static array for
+// each policy, size and alignment.
 #pragma once
 
 #include <cte/tasks.cuh>
@@ -23,7 +24,7 @@ struct part_of_warp {
     __device__ Temp& operator*() const { return rooms[std::extent_v<Rooms> == 1 ? 0 : warp_number()].template as<Temp>(); }
 };
 
-/// What a policy gets of a block's rooms: a reference to its part, or an object that finds it.
+/// What a policy gets of a block's shared memory: a reference to its part, or an object that finds it.
 template <class Policy, class Temp, class Rooms>
 __device__ decltype(auto) part_in(Rooms& rooms) {
     const part_of_warp<Temp, Rooms> part{rooms};
@@ -38,8 +39,8 @@ __device__ decltype(auto) part_in(Rooms& rooms) {
 
 /// Shared memory that calls with `Policy`, one after the other, use in turn.
 ///
-/// Use it if calls with values of different types are to share memory (otherwise each type has its own), or to place it in a larger
-/// union of your own. `cte::storage` is the same for `automatic`.
+/// Use it if calls whose values differ in size are to share memory (otherwise each size has its own), or to place it in
+/// a larger union of your own. `cte::storage` is the same for `automatic`.
 ///
 /// @code
 /// __shared__ cte::storage_for<256, cte::warp_staged, float, int> shared;

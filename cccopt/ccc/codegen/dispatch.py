@@ -4,8 +4,8 @@
                top_p + popc(want_p) >= least: serve p, later points first
                else lanes with a token push it, and the next iteration begins
     serve p:   lanes with a token at another point push it; lanes without one pop (take_p)
-               lanes with a token at p run its segment, of a loop up to `chunk` inner iterations: flag_q up where it
-               ends at point q
+               lanes with a token at p run its segment (of a loop, up to `chunk` inner iterations), and
+               set flag_q where it ends at point q
                back to dispatch
 
 ``least`` is 32 in the loop; at the end it is 1, so the same code runs what is left.

@@ -9,7 +9,7 @@ and runs 32 of them at a time (`cccopt.ccc.legality.counted_loops` finds such lo
             slot = in lane k, the k-th lane that has any
     window: each lane sets the bit of the position before its first one: the number of bits set below a position says
             which of the lanes with inner iterations it belongs to, the owner
-            the owner's registers come by shuffles, those that grow in each inner iteration from its number
+            the owner's registers come by shuffles; those that grow in each inner iteration are computed from its number
             lanes below rest run one inner iteration;  rest -= 32; rest > 0: window
 
 Neighboring inner iterations run in neighboring lanes: loads that follow the loop's counter are coalesced. Sums stay

@@ -6,10 +6,10 @@ with an atomic on its owner's slot:
     setp.ne.b32 %q, %partial, identity;
     @%q red.shared.add.f32 [%owner+offset], %partial;
 
-`min` and `max` in floating point keep their bits: in any order, they give the same number, or the canonical NaN, and a
-value with which nothing is combined stays as it is. One exception is left with ``.NaN``, because infinity is the
-identity there: a NaN or (``.ftz``) a subnormal number from before the loop also stays as it is if only infinities of
-the identity's sign come in. PTX does not say which NaN `min.f64` makes of two of them.
+Floating-point `min` and `max` give the same bits in any order: the same number, or the canonical NaN; and a value with
+which nothing is combined stays as it is. With ``.NaN``, one exception remains, because infinity is the identity there:
+a NaN or (``.ftz``) a subnormal number from before the loop also stays as it is if only infinities of the identity's
+sign come in. PTX does not say which NaN `min.f64` makes of two of them.
 """
 
 from __future__ import annotations

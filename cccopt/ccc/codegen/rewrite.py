@@ -51,7 +51,9 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Guard, Instruction, Register
 
 EARLY = 4
-"""The most instructions with which all lanes give a register the value that lanes with iterations have in the loop."""
+"""The most instructions that all lanes run to give a register the value that it has in lanes with iterations; if it
+takes more, the register gets any value.
+"""
 
 
 def rewrite(view: View, plan: Plan) -> Graph:

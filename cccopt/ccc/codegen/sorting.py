@@ -1,7 +1,7 @@
 """One join for many exclusive paths: the warp sorts its lanes by path, and runs a path when 32 tasks wait for it.
 
-    join:   which = the number of the lane's path, or one more
-            all lanes have one: they run that path where they are, and go on
+    join:   which = the number of the lane's path, or the number of paths if it takes none
+            all lanes have the same number: they run that path where they are, and go on
             push: ballots over its bits;  same = lanes with my number
             slot = waiting[which] + rank in same;  store the context
             waiting[own lane's path] += lanes that came;  32 or more: less 32, and the path is ready

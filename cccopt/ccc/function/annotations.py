@@ -24,7 +24,7 @@ class Annotation:
     ``block`` is x, y, z; ``case`` is the label of a switch case without blanks (``default``), ``group`` the region
     number of the first case, which identifies the switch. ``chunk`` is the number of inner iterations between two
     votes (None: the user leaves it open), ``collect`` that of collected paths; ``reductions`` are pairs of operator
-    and source variable. ``hoist`` requests (True) or forbids (False) that loads at the path's head are done before it.
+    and source variable. ``hoist`` says that loads at the path's head must (True) or must not (False) be done before it.
     ``restricted`` are the positions of the ``__restrict__`` parameters of the kernel that contains the pragma, ``pure``
     the unseen functions that only read, according to the user. ``in_lane`` requests the in-lane form. If a loop is
     ``alone``, what the user marked inside it runs in place and has no markers.

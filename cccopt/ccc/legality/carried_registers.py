@@ -1,4 +1,4 @@
-"""Which loop, if any, carries a register that a statement reads from one iteration to the next."""
+"""Which loop, if any, carries from one iteration to the next a register that a statement reads."""
 
 from __future__ import annotations
 

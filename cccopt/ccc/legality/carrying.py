@@ -44,7 +44,7 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction
 
 DEAR = 64.0
-"""The form is refused if the advance and the token both compute more than this many issue slots."""
+"""The form is refused if the code that both the advance and the token run takes more than this many issue slots."""
 
 _Live = Mapping[str, frozenset[str]]
 """The registers that are live at the beginning of each node, by the node's name."""

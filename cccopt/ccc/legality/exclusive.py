@@ -24,7 +24,9 @@ CHAIN = 4
 """Up to this many paths, successive comparisons cost less than a jump table."""
 
 MOST = 31
-"""The most paths of a group: one lane counts each path, and one more counts the lanes that take none."""
+"""The most paths of a group: each path has a lane of its own that counts for it, and one more lane counts the lanes
+that take none.
+"""
 
 
 def exclusive_paths(view: View, region: Region, sunk: Mapping[str, SunkCode]) -> tuple[tuple[Path, ...], ...]:

@@ -35,7 +35,9 @@ class LocalMemory:
     memory: MemoryAliasing
 
     def clash(self, path: Path, code: Collection[int]) -> tuple[int, int] | None:
-        """A statement of ``code``, which tasks of ``path`` run, and one that may not use local memory as well."""
+        """A statement of ``code``, which tasks of ``path`` run, and another one that uses local memory, too, although
+        it must not; None if there is no such pair.
+        """
         users = [index for index in code if index in self._users]
         if not users:
             return None

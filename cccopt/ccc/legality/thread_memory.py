@@ -9,9 +9,9 @@ the loop):
         out[i * 8 + n++], i += 64       the growth is more than lanes are apart: in between are other threads
         scratch[%tid]                   growth 0, lanes apart: one address of the thread's own in all iterations
         bins[(x & 3) * 64 + %tid]       growth 0, lanes apart: the addresses of one iteration meet those of the next
-        map[%tid * 4 + (k & 3)]         the same, for a remainder of a counter grows no more
+        map[%tid * 4 + (k & 3)]         the same: the remainder of a counter does not keep growing
         levels[u], u loaded             lanes not apart in what is fixed: the pragma vouches that iterations do not meet
-        out[i / w * pitch + i % w]      made of the number of the iteration alone: the same
+        out[i / w * pitch + i % w]      computed from the iteration number alone: likewise
 
 Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.1.2 (induction variables). What cannot be followed counts as data.
 """

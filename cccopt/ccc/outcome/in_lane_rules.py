@@ -29,7 +29,7 @@ COLLECTIVE = Rule(
     "CCC040",
     "the marked loop runs `{}`",
     f"{_APART}, and the result of this instruction depends on the lanes that run it together",
-    "take operations of the whole warp out of the loop",
+    "take warp-wide operations out of the loop",
 )
 CLOCK = Rule(
     "CCC040",

@@ -172,8 +172,8 @@ STACK_POOL = Rule(
     "CCC043",
     "the context stacks need {} bytes of global memory for all warps that run at once, but may take only {}",
     "in global memory, each warp that runs at once needs stacks of its own",
-    "mark fewer paths, read fewer values before a path, or omit `--ccc-stacks=global`, with which stacks that would"
-    " fit into shared memory are in global memory, too",
+    "mark fewer paths, read fewer values before a path, or omit `--ccc-stacks=global`, which also puts stacks"
+    " into global memory that would fit into shared memory",
 )
 UNKNOWN = Rule(
     "CCC044",
@@ -244,8 +244,8 @@ GRID_CALL = Rule(
     "the kernel marked `grid` calls a function that cannot be in a loop over blocks: `{}` {}",
     "in that loop, a thread takes one block index after another, and goes on to the next block instead of"
     " ending",
-    "pass the block index as an argument, let the function be inlined, or have it return whether to stop and return"
-    " from the kernel on that",
+    "pass the block index as an argument, let the function be inlined, or have it return whether to stop, and"
+    " return from the kernel if so",
 )
 GRID_CALL_BY_POINTER = Rule(
     "CCC062",
@@ -299,8 +299,8 @@ def refuse(
     help: str = "",
     notes: tuple[tuple[str, Place], ...] = (),
 ) -> Refusal:
-    """The refusal for ``rule`` at ``place``: ``details`` fill its message. ``why`` and ``help`` fill the ``{}`` of
-    its own, or replace them if they have none.
+    """The refusal for ``rule`` at ``place``: ``details`` fill its message. ``why`` and ``help`` fill the ``{}`` of the
+    rule's own why and help, or replace those that have none.
     """
     return Refusal(
         error(

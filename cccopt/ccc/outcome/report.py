@@ -68,9 +68,9 @@ class RegionReport:
     labels of the rewritten code. ``name`` is the name that the clause `name(...)` gives it. ``cost`` is what `auto`
     decides by. ``resident`` is how many threads an SM has room for in blocks of ``threads`` that use the kernel's
     shared memory, stacks included. In the in-lane form, lanes that come to a path or loop that is ``in_place`` run it
-    at once, without waiting. ``unrolled`` is the inner iterations of a loop that nvcc may unroll if it is not marked,
-    unless the pragma asks for the rewrite (`always`). ``code`` is what the check of the output needs to know about a
-    rewritten loop. Reports as JSON data leave out the last two.
+    at once, without waiting. ``unrolled`` is the number of inner iterations of a loop that nvcc may unroll if it is not
+    marked; 0 for other loops, and if the pragma asks for the rewrite (`always`). ``code`` is what the check of the
+    output needs to know about a rewritten loop. Reports as JSON data leave out the last two.
     """
 
     kernel: str

@@ -52,7 +52,7 @@ def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
                 yield Violation(index, "some lanes may pass this under a false guard")
             elif block in apart:
                 yield Violation(
-                    index, f"not all lanes need to reach this: {_reason(loop, block, apart, varying)}"
+                    index, f"some lanes may not reach this: {_reason(loop, block, apart, varying)}"
                 )
             if index == end:
                 break
@@ -173,4 +173,4 @@ def _reason(loop: LoopCode, block: int, apart: frozenset[int], varying: frozense
             if branch in varying:
                 return f"they diverge in block `{loop.code.cfg.blocks[branch].label or branch}`"
             work.append(branch)
-    return "they diverge before"
+    return "they diverge before it"

@@ -45,7 +45,7 @@ def local_violations(loop: LoopCode) -> Iterator[Violation]:
     emptied = _by_word(copies, local=True)
     for copy in (copy for copy in copies if filled[copy.word]):
         if not filled[copy.word] == emptied[copy.word] == {copy.place}:
-            yield Violation(copy.statement, "this word of local memory is not put back to where it was")
+            yield Violation(copy.statement, "this word of local memory is not put back where it was")
         elif _is_local(copy.store) and copy.load.guard != copy.store.guard:
             yield Violation(copy.statement, "some lanes may store here what they have not loaded")
 

@@ -1,8 +1,8 @@
 """Is each access to the stacks, and to what tasks write, ordered after the earlier accesses of other lanes?
 
 The lanes of a warp run in no particular order. Only `bar.warp.sync` orders what one lane wrote before what another one
-reads (PTX ISA 9.0, 9.7.13: `vote` and `shfl` do not order memory). A forward data-flow over the rewritten loop tracks
-what may be *pending*: done by some lane, with no barrier since on some path. It is an error if
+reads (PTX ISA 9.0, 9.7.13: `vote` and `shfl` do not order memory). A forward data-flow analysis of the rewritten loop
+tracks what may be *pending*: done by some lane, with no barrier since on some path. It is an error if
 
 * a stack is loaded from while stores to it are pending, or stored to while loads are;
 * a part is given to an owner's slot while the owner's own accesses are pending, or the owner reads it too early;

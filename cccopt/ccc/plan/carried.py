@@ -50,7 +50,7 @@ class PointPlan:
     """One point: ``path`` is its segment; ``flag`` says in each lane whether the token that it holds is there; ``top``
     counts the tokens on the stack. The context holds ``values``. If an earlier point has the same stack, this one fills
     it ``from_end``. In an inner loop, a token runs the nodes ``loop`` before it comes to another point, ``chunk`` times
-    between two visits of the dispatcher; for a path, there are none.
+    between two visits to the dispatcher; for a path, there are none.
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""How many inner iterations lanes run between two visits of a dispatcher, if the pragma leaves that open.
+"""How many inner iterations lanes run between two visits to a dispatcher, if the pragma leaves that open.
 
 A visit costs the same however short an inner iteration is, so several short ones run at a time: as many as take
 `IN_LANE` or `MOVING` issue slots together. More of them would be cheaper still, but lanes that have ended their loop

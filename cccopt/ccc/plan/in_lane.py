@@ -16,7 +16,7 @@ that pays off if the rest is short (`LITTLE`). Otherwise, lanes begin their iter
 
 Marked code at which waiting gains nothing runs in place, in the lanes that come there:
 
-    paths, and loops in other inner loops, that are cheaper than a visit of the dispatcher, unless nothing else is
+    paths, and loops in other inner loops, that are cheaper than a visit to the dispatcher, unless nothing else is
     marked; a path in an inner loop takes two visits, because its lanes come back to the loop
     if lanes begin their iterations together, loops without paths at which lanes wait: the last lane to leave one
     holds up the others whether they vote or not
@@ -63,7 +63,7 @@ With several loops, each additional test of the dispatcher costs more than it ga
 """
 
 CHEAP = 24.0
-"""A path, or an inner iteration, of at most this many issue slots runs in place: a visit of the dispatcher takes more.
+"""A path, or an inner iteration, of at most this many issue slots runs in place: a visit to the dispatcher takes more.
 On an H100, a kernel whose inner iterations are a path of 37 slots ran at 0.45 of plain's speed when lanes waited for
 it, at 1.01 in place.
 """

@@ -54,9 +54,9 @@ _NOTHING = "there is nothing to collect in this marked path: it stays as it is"
 class Decision:
     """The paths to collect, by their indices in `Region.all_paths`, and the numbers of the marked loop (``loop``) and
     of each path (``costs``, by index). ``limited`` says why a path that would pay off is left alone, if there is one.
-    Three mappings go by index. ``barred`` has the paths that `auto` leaves alone whatever is predicted, with the
-    reason. ``empty`` has the paths that do nothing, with what became of their code. ``unrolled`` has the loops that
-    nvcc may unroll, with their iterations, unless their pragmas ask for the rewrite.
+    Three mappings are keyed by these indices. ``barred`` has the paths that `auto` leaves alone whatever is predicted,
+    with the reason. ``empty`` has the paths that do nothing, with what became of their code. ``unrolled`` has the loops
+    that nvcc may unroll, with their iterations, unless their pragmas ask for the rewrite.
     """
 
     chosen: frozenset[int]

@@ -5,7 +5,7 @@ of them: in each iteration of the marked loop, as many as its slowest lane. If o
 iterations of the marked one, the warp waits only for the lane that is slowest over all m, so its excess inner
 iterations shrink with the square root of m. A path at which lanes wait for `WAIT` of them runs for that many at a time.
 What is marked in such a path runs as often as before: a lane that leaves it comes back only when its next iteration
-takes the path. If always the same lanes come to a point, only these are packed.
+takes the path. If it is always the same lanes that come to a point, only these are packed.
 
 If the marked loop is not flattened, lanes begin their iterations and leave their inner loops together, as before.
 

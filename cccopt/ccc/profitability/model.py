@@ -89,8 +89,8 @@ OVERHEADS: Mapping[str, Overhead] = {
 }
 
 AGREE, JUMP = 8.0, 6.0
-"""Slots of a warp iteration for a group of sorted paths (`cccopt.ccc.codegen.sorting`) if all lanes have one number,
-and how many more a jump table takes than a comparison.
+"""Slots of a warp iteration for a group of sorted paths (`cccopt.ccc.codegen.sorting`) if all lanes have the same
+number, and how many more a jump table takes than a comparison.
 """
 
 SORT, SORT_BIT = 24.0, 6.0

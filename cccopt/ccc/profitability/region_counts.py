@@ -47,7 +47,7 @@ def measure(
     times: Mapping[str, Elapsed] | None = None,
     launches: Mapping[str, int] | None = None,
 ) -> RunProfile:
-    """The profile of launches of marked PTX; ``issues`` go by the statements of ``module``. For each function,
+    """The profile of launches of marked PTX; ``issues`` are keyed by the statements of ``module``. For each function,
     ``sectors`` are those of all its accesses to global memory, ``times`` what the GPU offered while it ran, and
     ``launches`` the launches of a kernel. If sectors were not counted, each lane is taken to touch a sector of its own,
     except where lanes are known to touch neighboring places. Sectors of functions that a loop calls do not count for

@@ -2,7 +2,7 @@
 
         LOOP: ...
               add.s32 %r2, %r1, 1;      %r1 grows by 1: its only definition in the loop, run once in each iteration,
-              mov.u32 %r1, %r2;         is what it held at the header and 1
+              mov.u32 %r1, %r2;         is what it held at the header plus 1
 
 Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.1.2. All arithmetic is machine arithmetic, modulo 2^32 or 2^64.
 """

@@ -35,7 +35,7 @@ def cvt(m: Modifiers) -> Operation:
     ftz, sat = m.flag("ftz"), m.flag("sat")
     to, of = m.types(2)
     if to == "pred" or of == "pred" or to.startswith("b") or of.startswith("b"):
-        raise UnsupportedError(f"`{m.opcode}`: these types do not convert")
+        raise UnsupportedError(f"`{m.opcode}`: cannot convert between these types")
     run = _conversion(m, whole, mode, to, of)
     if ftz:
         run = _flushing(run, to, of)

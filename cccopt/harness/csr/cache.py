@@ -1,4 +1,4 @@
-"""Matrices that took long to read or to make, kept under ``inputs`` in the cache folder.
+"""Matrices that took a long time to read or to make, kept under ``inputs`` in the cache folder.
 
 A matrix from a file is kept as one ``.npz``. A generated matrix is kept as a folder with a ``.npy`` for each array;
 these are mapped into memory, so processes that use the same matrix share it. Both are written under a temporary name

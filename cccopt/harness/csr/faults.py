@@ -64,7 +64,7 @@ class _Line(NamedTuple):
         if not re.fullmatch(r"[+-]?[0-9]{1,30}", text):
             self.fault(word, f"{what} is `{shortened(text)}`, which is not a whole number")
         if not least <= int(text) <= most:
-            self.fault(word, f"{what} is {shortened(text)}, which is not within {least} to {most}")
+            self.fault(word, f"{what} is {shortened(text)}, which is not between {least} and {most}")
         return int(text)
 
     def real(self, word: int) -> None:

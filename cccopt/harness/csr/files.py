@@ -1,6 +1,6 @@
 """Matrices and graphs from files: Matrix Market, edge lists like those of SNAP, DIMACS shortest path.
 
-What was read is kept in the cache folder, as reading text takes long.
+What was read is kept in the cache folder, because reading text takes a long time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _unwatched(path: str) -> BinaryIO:
 
 
 watch: ContextVar[Watch] = ContextVar("watch", default=_unwatched)
-"""How files that may take long to read are opened; a command can use this to show its progress."""
+"""How files that may take a long time to read are opened; a command can use this to show its progress."""
 
 _BUFFER = 1 << 20
 _VERSION = 1  # raise it with every change to what is made of a file

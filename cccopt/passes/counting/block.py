@@ -1,11 +1,11 @@
-"""What threads do first and last in a function: a block first clears its counters in shared memory, a thread last adds
-its own to them, and the last thread of a block adds these to the global ones.
+"""What threads do first and last in a function: a block first clears its counters in shared memory, each thread finally
+adds its own to them, and the last thread of a block adds these to the global ones.
 
 At the entry of a kernel all threads of the block are present, so a barrier is legal there in any kernel: the threads
 clear the counters and synchronize. At the end there is no barrier, because threads leave at any time, even while others
-wait at a barrier of the program. Each counts itself off; the thread that finds that all others have left has the
-block's final counts and adds them to the global ones. Every thread adds its counts before it counts itself off, and the
-last thread counts itself off after all others, so it sees all counts.
+wait at a barrier of the program. Each adds itself to the number of threads that have left; the thread that finds that
+all others have left has the block's final counts and adds them to the global ones. Every thread adds its counts before
+it does so, and the last thread does so after all others, so it sees all counts.
 """
 
 from __future__ import annotations

@@ -12,11 +12,11 @@
                                             ...                              all that the thread has counted
         ret;                                ret;
 
-No code in loops is branched around, so lanes diverge and reconverge as they did. What threads do last is code where the
-program had only an exit. Lanes that jump to a bare exit leave at once; at a block of code, ptxas may make them wait for
-the others, which may wait for them at a barrier or a shuffle. So if threads may wait for each other, a bare exit stays
-bare, and lanes do their last work before the branch that leads there. In a loop, and before a guarded `ret` in one,
-they call a function for it: its atomic operations on shared memory must not be in the loop.
+In loops, no branch skips counting code, so lanes diverge and reconverge as they did. The work that threads do last adds
+code where the program had only an exit. Lanes that jump to a bare exit leave at once; at a block of code, ptxas may
+make them wait for the others, which may wait for them at a barrier or a shuffle. So if threads may wait for each other,
+a bare exit stays bare, and lanes do their last work before the branch that leads there. In a loop, and before a guarded
+`ret` in one, they call a function for it: its atomic operations on shared memory must not be in the loop.
 
         @%p bra EXIT;                       @%p activemask.b32 %m; ...
                                             @!%p bra STAY;

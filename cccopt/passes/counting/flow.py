@@ -170,7 +170,9 @@ class Flow:
         return edge.source != OUTSIDE and self.units[edge.source].block in blocks
 
     def cycle(self, unit: int) -> int:
-        """A number for the cycles of a unit, one for all that share code; the same number for all units in none."""
+        """A number that identifies the cycles that a unit is in: cycles that share code have one number, and so do all
+        units that are in no cycle.
+        """
         block = self.units[unit].block
         if block in self._cycle or not self.units[unit].depth:
             return self._cycle.get(block, -1)
@@ -198,7 +200,7 @@ class Flow:
         return len(run) == 1 and run[0].guard is None and facts(run[0]).control in LEAVING
 
     def edge_depth(self, edge: FlowEdge) -> int:
-        """About how many loops lanes that take an edge stay in."""
+        """The approximate number of loops that lanes taking the edge stay in."""
         depths = [self.units[unit].depth for unit in (edge.source, edge.target) if unit != OUTSIDE]
         return min(depths) if len(depths) == 2 else 0
 

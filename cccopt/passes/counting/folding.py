@@ -43,8 +43,9 @@ class Folding:
     def all(self, entered: Register) -> Iterator[Statement]:
         """Adds up the counters that each thread has, and those of the nests that some thread has entered (``entered``).
 
-        Many ranges share one loop, since code that only few warps run once is not in the instruction cache. Few ranges
-        have code with constants, so that ptxas can hold few counters in registers.
+        If there are many ranges, they share one loop, since code that only a few warps run once is not in the
+        instruction cache. If there are few, each has its own code with constant bounds, so that ptxas can keep a small
+        number of counters in registers.
         """
         yield from self._sums_by_lane()
         ranges = [(0, self.memory.common), *((nest.start, nest.stop) for nest in self.memory.nests)]

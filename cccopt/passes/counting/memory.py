@@ -242,7 +242,7 @@ def lanes_from(
 
 
 def initial(register: Register) -> Statement:
-    """A value for a register that only some lanes write, which else would be live in the whole function."""
+    """A value for a register that only some lanes write, which would otherwise be live in the whole function."""
     return op("mov.u32", register, 0)
 
 

@@ -8,8 +8,8 @@ loop; a bit of a register says whether the thread has entered it.
         @%p or.b32 %entered, %entered, 4;
         @%p bra LOOP;
 
-All threads first clear the counters of loops that may be entered from another loop or through a jump table: code for
-them would be in the other loop, or has no condition.
+All threads first clear the counters of loops that may be entered from another loop or through a jump table: code that
+clears them on entry would be in the other loop, or would have no condition to run under.
 """
 
 from __future__ import annotations

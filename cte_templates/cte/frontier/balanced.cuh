@@ -11,7 +11,7 @@ namespace cte {
 /// A frontier as a list of vertices with the number of edges before each, which `advance_balanced` divides evenly. Vertices without
 /// edges are left out.
 ///
-/// Use it if some vertices have so many edges that one block takes long for them, or if a frontier has few vertices but many edges.
+/// Use it if some vertices have so many edges that one block takes a long time for them, or if a frontier has few vertices but many edges.
 ///
 /// Vertices and edges are counted by one atomic operation, in two halves of a word. So a frontier has fewer than 2^32 vertices and fewer
 /// than 2^32 edges. Past these bounds, and past `capacity`, some vertices are lost, and `counts[1]` is not 0. The host then repeats the
@@ -119,7 +119,8 @@ struct scanned_queue {
 template <int BlockDim, int EdgesPerLane = 8, class Policy = warp, class Vertex, class Offset, class Visit, class... Describe>
 __device__ __forceinline__ void advance_balanced(graph<Vertex, Offset> graph, scanned_queue<Vertex, Offset> from, Visit visit,
                                                  Describe... describe) {
-    static_assert(!Policy::whole_block, "cte::advance_balanced: the warps of a block make different numbers of calls");
+    static_assert(!Policy::whole_block,
+                  "cte::advance_balanced needs a policy without whole_block: the warps of a block make different numbers of calls");
     static_assert(EdgesPerLane > 0, "cte::advance_balanced: a lane visits at least one edge at a time");
     using wide = unsigned long long;
     const wide count = *from.counts;

@@ -28,7 +28,7 @@ namespace cte {
 template <class Vertex, int Slots>
 struct history {
     static_assert(std::is_integral_v<Vertex> && (sizeof(Vertex) == 4 || sizeof(Vertex) == 8), "vertices are integers of 32 or 64 bits");
-    static_assert(Slots > 0 && (Slots & (Slots - 1)) == 0, "a cte::history has a power of two of slots");
+    static_assert(Slots > 0 && (Slots & (Slots - 1)) == 0, "the number of slots of a cte::history must be a power of two");
 
     /// Empties the table. All threads of the block call together.
     __device__ void forget() {

@@ -9,8 +9,9 @@ namespace cte {
 
 /// A frontier as a list of vertices in global memory. The lanes of a warp that append together take one atomic operation.
 ///
-/// Use it if few vertices are active: a step then costs what its vertices and their edges cost. A `bitmap` or an array of states
-/// takes a look at every vertex, but needs no order and no atomic operation on one place.
+/// Use it if few vertices are active: a step then costs what its vertices and their edges cost. With a `bitmap` or an
+/// array of states, a step looks at every vertex, but no vertex needs a position in a list, and the threads do not all
+/// update one counter.
 ///
 /// A queue is a view: pass the pointers as parameters of the kernel. `size` counts every vertex that was to be appended. If that is
 /// more than `capacity`, those past it were not stored: the host sees `*size > capacity`, and repeats the step, from the state before

@@ -10,8 +10,8 @@ namespace cte {
 ///
 /// Use it to write an algorithm once and to run it from any frontier: `step` takes all vertices or those of a queue, and `step_if` those of
 /// a bitmap or those that pass a test. Each vertex is written by one thread, without atomic operations, and its edges are reduced in
-/// order: floating-point sums are the same in every run. A vertex has to look again once a vertex that it looks at has changed: `advance`
-/// finds these from the vertices that have changed, along the edges that leave them.
+/// order: floating-point sums are the same in every run. A vertex has to look again once a vertex that it looks at has
+/// changed: `advance` follows the edges that leave the changed vertices, and so finds those that have to look again.
 ///
 /// @code
 /// __global__ void shorten(int rows, const int* offsets, const int* sources, const int* lengths, int* distances,

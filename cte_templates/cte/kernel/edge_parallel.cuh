@@ -28,10 +28,10 @@ struct edge_parallel {
     static_assert(BlockDim % cte::detail::lanes == 0 && BlockDim >= cte::detail::lanes && BlockDim <= 1024,
                   "BlockDim is the number of threads of the block: a multiple of 32, up to 1024");
 
-    /// The number of fine tasks that a lane takes of each of the warp's pieces.
+    /// The number of fine tasks that a lane takes from each of the warp's pieces.
     static constexpr int per_lane = 8;
 
-    /// The number of blocks with which each lane has one piece to take part in. Fewer blocks take several pieces each.
+    /// The number of blocks at which each warp takes one piece. With fewer blocks, each warp takes several.
     __host__ __device__ static constexpr long long blocks(long long fine) {
         return fine <= BlockDim * per_lane ? 1 : (fine - 1) / (BlockDim * per_lane) + 1;
     }

@@ -50,7 +50,7 @@ struct merge_path {
     static_assert(BlockDim % detail::lanes == 0 && BlockDim >= detail::lanes && BlockDim <= 1024,
                   "BlockDim is the number of threads of the block: a multiple of 32, up to 1024");
     static_assert(ItemsPerThread >= 1 && ItemsPerThread <= 32,
-                  "cte::kernel::merge_path: a thread takes 1 to 32 steps (an odd number keeps it off bank conflicts)");
+                  "cte::kernel::merge_path: a thread takes 1 to 32 steps (an odd number avoids bank conflicts)");
 
     /// The number of steps that a block takes.
     static constexpr int tile = BlockDim * ItemsPerThread;

@@ -15,7 +15,7 @@ struct strided {};
 
 namespace kernel {
 
-/// A form for whole kernels: each thread runs one virtual task, at most `K` fine tasks of a task, and adds its result by an atomic.
+/// A form for whole kernels: each thread runs one virtual task, at most `K` fine tasks of a task, and adds its result with an atomic.
 ///
 /// Use it for a graph that many launches traverse, as the table of virtual tasks is made once. The order of a task's values is not kept:
 /// sums of floats may differ in their last bits from run to run.

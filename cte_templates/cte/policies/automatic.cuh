@@ -34,9 +34,9 @@ struct automatic {
     enum class way { staged, searched, chunked };
 
     /// The way that is chosen when the kernel is compiled. Small values of neighboring indices whose owner is never needed are
-    /// staged, because the warp then reads whole lines. Large descriptors point to much data for each task; if lanes search for owners, the
-    /// lanes of one task read it at the same time. In all other cases, reductions between lanes cost the most, and chunks need
-    /// the fewest.
+    /// staged, because the warp then reads whole lines. Large descriptors suggest that each task has much data; if
+    /// lanes search for owners, the lanes of one task read it at the same time. In all other cases, reductions between
+    /// lanes cost the most, and chunks need the fewest.
     template <class Layout, class T, class... D>
     static constexpr way way_for =
         detail::is_nothing<T> || (std::is_same_v<Layout, scanned> && sizeof...(D) == 0 && sizeof(T) <= 8) ? way::staged
@@ -61,7 +61,7 @@ struct automatic {
     template <int BlockDim, class T, class... Call>
     using temp = typename memory<BlockDim, T, Call...>::type;
 
-    /// Up to this many fine tasks cost less in a loop of each lane's own: consecutive lanes share the lines that they read.
+    /// Up to this many fine tasks cost less if each lane runs its own in a loop: consecutive lanes share the lines that they read.
     static constexpr int few = 5;
 
     /// A task with more fine tasks than this keeps all lanes busy by itself.
@@ -103,7 +103,7 @@ struct automatic {
         return detail::warp_maximum(detail::size_of(begin, end));
     }
 
-    /// Whether loops of the lanes' own are quickest; the same in all lanes.
+    /// Whether it is fastest for each lane to run its own loop; the same in all lanes.
     template <int BlockDim, way chosen, class Layout, class T, class... D, class Index>
     __device__ static bool does_best_alone(Index begin, Index end, std::make_unsigned_t<Index> largest) {
         using namespace detail;

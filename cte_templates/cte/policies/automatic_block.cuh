@@ -8,7 +8,7 @@ namespace cte {
 
 /// A policy: the block runs the longest tasks together, and each warp runs the others as `automatic` does.
 ///
-/// Use it if the whole block calls, and some tasks are longer than a thousand.
+/// Use it if the whole block calls, and some tasks have more than a thousand fine tasks.
 ///
 /// @code
 /// __shared__ cte::storage_for<256, cte::automatic_block, float, int> shared;

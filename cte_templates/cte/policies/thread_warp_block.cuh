@@ -59,7 +59,7 @@ __device__ partial<T> reduce_by_warp(T* values, Index from, Index bound, Run run
 
 /// A policy: the block runs tasks of at least its own size together, each warp those of at least 32, each lane its own small one.
 ///
-/// Use it if the whole block calls, and tasks fall into classes: a few fine tasks, some tens, more than the block has threads.
+/// Use it if the whole block calls, and tasks fall into classes: a few fine tasks, a few dozen, or more than the block has threads.
 ///
 /// @code
 /// const auto visit = [=](int i, int level) { atomicMin(levels + columns[i], level + 1); };
