@@ -80,7 +80,7 @@ def _applied(asked: Sequence[str], numbers: Sequence[int | str], folder: Path) -
 
 
 def _build(recipe: Recipe, folder: Path, place: Path, mode: str) -> dict[str, Any]:
-    succeeded = built(recipe, folder, place, f'exec ccc-nvcc --ccc={mode} --ccc-keep-going "$@"')
+    succeeded = built(recipe, folder, place, f'exec ccc-nvcc --ccc={mode} "$@"')
     return {"succeeded": succeeded, "seconds": 0.0}
 
 

@@ -1,6 +1,6 @@
 """What `ccc-nvcc --ccc-find` writes into a text before it is compiled: pragmas for the in-lane form.
 
-Lanes then keep their own iterations in order, so nobody has to promise anything. As for `cccopt advise`, the counts of
+Lanes then keep their own iterations in order, so nobody has to promise anything. As with `cccopt advise`, the counts of
 a run show where the pragmas go. Functions that already hold a pragma stay as they are.
 """
 

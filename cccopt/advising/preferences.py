@@ -101,9 +101,7 @@ def alternatives(accepted: Sequence[Trial], best: Trial) -> list[Trial]:
     """The trials to measure besides the ``best`` one: those with the largest gains, each of which differs from all
     others in its loop over tasks, in its form, or in whether it marks paths, inner loops, or both.
 
-    One prediction in four is off by more than 25 %, so another form may be the faster one. On an H200, `compute1` of
-    `cc` in the gallery gained nothing from its path (predicted 1.5), and 1.11 from its path and the loop in it
-    (predicted 1.3).
+    About a third of all predictions are off by more than 25 %, so another form may be the faster one.
     """
     found: dict[tuple[object, ...], list[Trial]] = {}
     for trial in accepted:

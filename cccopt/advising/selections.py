@@ -230,11 +230,15 @@ class Nest:
         for choice in (branches, outermost, branches | outermost, frozenset(paths)):
             if choice:
                 yield choice
-        for path in sorted(paths, key=lambda n: (-self.shares[n], n))[:_MOST_PATHS]:
+        hottest = sorted(paths, key=lambda n: (-self.shares[n], n))[:_MOST_PATHS]
+        loops = {path: self.loops_under(path, outer) for path in hottest if path not in self.loops}
+        for path in hottest:
             yield frozenset({path})
-            if path not in self.loops and (under := self.loops_under(path, outer)):
+            if under := loops.get(path):
                 yield under | {path}
-                yield frozenset(n for n in under if not self.loops_around(n, outer) & under) | {path}
+        # Last, since there may be too many selections to try all of them.
+        for path, under in loops.items():
+            yield frozenset(n for n in under if not self.loops_around(n, outer) & under) | {path}
 
     def _kinds(self, outer: int, regions: frozenset[int]) -> Iterator[Selection]:
         kind = self.annotations[outer].kind

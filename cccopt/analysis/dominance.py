@@ -1,8 +1,8 @@
 """Dominators, post-dominators and control dependence.
 
-A block *a* dominates *b* when each path from the entry to *b* passes *a*; it post-dominates *b* when each
-path from *b* out of the function passes *a*. All exits lead to one virtual exit, `EXIT`. A block *b* is
-control dependent on a branch *a* when one edge out of *a* surely leads to *b* and another may avoid it.
+A block *a* dominates *b* when each path from the entry to *b* passes through *a*; it post-dominates *b* when each path
+from *b* out of the function passes through *a*. All exits lead to one virtual exit, `EXIT`. A block *b* is control
+dependent on a branch *a* when one edge out of *a* surely leads to *b* and another may avoid it.
 
         block 0: @%p1 bra 2           immediate dominators       1: 0, 2: 0, 3: 0
         block 1: ...; bra 3           immediate post-dominators  0: 3, 1: 3, 2: 3, 3: EXIT

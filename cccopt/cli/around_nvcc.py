@@ -81,7 +81,7 @@ def print_help() -> None:
     """Print what ccc-nvcc is, its options, and the title of nvcc's options, which follow."""
     print("Usage  : ccc-nvcc [options] <inputfile>\n")
     print(
-        "nvcc's command line. Code with `#pragma ccc` is rewritten on its way to ptxas; nvcc does the rest.\n"
+        "Takes nvcc's command line. Code with `#pragma ccc` is rewritten on its way to ptxas; nvcc does the rest.\n"
     )
     print("Options of ccc-nvcc, also taken from NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS")
     print("=============================================================================")

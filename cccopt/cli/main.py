@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 import tempfile
+import textwrap
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -28,7 +29,7 @@ from an unannotated program to a faster one:
   cccopt profile --html app.html -- ./app ARGUMENTS    where lanes idle
   ccc-nvcc --ccc-candidates --ccc-instrument ...       build with counters for all candidates
   cccopt profile -- ./app ARGUMENTS                    run it again, to count them
-  cccopt advise app.ccc.json --diff                    what pays off, as a patch
+  cccopt advise app.ccc.json --apply                   write the pragmas that pay off
   ccc-nvcc -O3 app.cu -o app                           compile the annotated program
   cccopt explain app.cu                                what became of each annotation
   cccopt tune --build COMMAND --run COMMAND            measure, and keep what is fastest
@@ -76,7 +77,24 @@ def parser() -> argparse.ArgumentParser:
         command.add_parser(commands)
     for one in commands.choices.values():
         one.description = _sentence(one.description or "")
+        one.formatter_class = _WholeWords
     return top
+
+
+class _WholeWords(argparse.HelpFormatter):
+    """Wraps help texts only at spaces: options have hyphens."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return textwrap.fill(
+            " ".join(text.split()),
+            width,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+        )
 
 
 def _sentence(description: str) -> str:

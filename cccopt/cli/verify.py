@@ -13,6 +13,7 @@ import numpy as np
 from cccopt.cli.arguments import Array, add_launch, parse_argument, parse_shape
 from cccopt.emulator import Program
 from cccopt.files import read_text
+from cccopt.text import quantity
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
             place = f"[{', '.join(map(str, index))}]"
             print(f"different: argument {number}{place} is {old} before and {new} after")
             return 1
-    print(f"same: {len(before)} buffers of `{arguments.kernel}` after both runs")
+    print(f"same: {quantity(len(before), 'buffer')} of `{arguments.kernel}` after both runs")
     return 0
 
 

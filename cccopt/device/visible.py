@@ -67,7 +67,8 @@ def _why_fewer(asked: int, gpus: Sequence[VisibleGpu], alike: Sequence[VisibleGp
     seen = "no GPU is visible" if not gpus else "1 GPU is visible" if len(gpus) == 1 else ""
     if not seen and len(alike) == len(gpus):
         seen = f"{len(gpus)} GPUs are visible"
-    seen = seen or f"of {len(gpus)} visible GPUs, {len(alike)} have the name of the first, `{gpus[0].name}`"
+    same = "only the first has" if len(alike) == 1 else f"{len(alike)} have"
+    seen = seen or f"of {len(gpus)} visible GPUs, {same} the name `{gpus[0].name}`"
     return f"note: workers: {max(len(alike), 1)}, not {asked}: {seen}, and timed runs never share a GPU"
 
 

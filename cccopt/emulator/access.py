@@ -1,8 +1,8 @@
 """Memory instructions: one `MemoryAccess` each, with its bounds and alignment checks and its counters.
 
 Addresses are uint64, one per active lane. A check that passes costs nothing: the address relative to the
-allocation is rotated right by the logarithm of the size. A misaligned address and one that lies outside both become
-an index beyond the end of the array, which numpy refuses.
+allocation is rotated right by the logarithm of the size. A misaligned address becomes an index beyond the end of the
+array, and so does one that lies outside the allocation, which numpy refuses.
 """
 
 from __future__ import annotations

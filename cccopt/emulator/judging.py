@@ -40,15 +40,15 @@ class MeetingKind(Enum):
     STORE_ATOMIC = "one iteration stores where another performs an atomic operation"
     LOAD_STORE = "one iteration loads what another stores"
     LOAD_UPDATE = "one iteration loads what another updates by an atomic operation"
-    STORE_EXCHANGE = "one iteration stores to a location that another updates with an atomic exchange"
+    STORE_EXCHANGE = (
+        "one iteration stores to a location that another accesses with an atomic exchange, load or store"
+    )
     STORES_AGREE = "iterations store the same value"
     LOAD_FLAG = "one iteration loads a flag that another stores"
-    LOAD_BOUND = (
-        "one iteration loads a value that another updates with an atomic min, max, and, or, or exchange"
-    )
-    ATOMICS_DIFFER = "iterations perform different atomic operations, or exchange"
+    LOAD_BOUND = "one iteration loads a value that another updates with an atomic `min`, `max`, `and`, `or` or exchange"
+    ATOMICS_DIFFER = "iterations perform different atomic operations, or atomic exchanges"
     STORES_OVERWRITTEN = (
-        "iterations store different values before the last one, and no other iteration loads them"
+        "iterations store different values but end with the same one, and no other iteration loads the others"
     )
 
     @property

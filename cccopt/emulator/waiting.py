@@ -297,7 +297,7 @@ class Waiting:
         why = f"lanes waiting for these at the reconvergence point of a branch: {held}" if held > 0 else ""
         return machine.places.error(
             DEADLOCK,
-            f"deadlock: every lane that has not exited waits ({machine.live} in all)",
+            f"deadlock: every lane that has not exited is waiting ({machine.live} in all)",
             found[0][1] if found else None,
             why=why,
             others=tuple(found),

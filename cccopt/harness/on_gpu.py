@@ -33,7 +33,8 @@ LEAST_OF_LONG_ONES = 3
 WHOLE_RUNS = 3
 """How often the elapsed time of a build's run is measured."""
 LONG_REPEAT, ROW = 0.5, 5.0
-"""Seconds: a repeat that takes more is a long one, and what all repeats of a build may take together."""
+"""In seconds: the time above which a repeat counts as long, and the time that all repeats of a build may take together.
+"""
 
 
 class BuildFailure(CccError):

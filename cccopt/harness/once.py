@@ -29,6 +29,7 @@ from cccopt.harness.cte import workload as cte_workload
 from cccopt.harness.graphs import workload as graphs_workload
 from cccopt.harness.on_gpu import Bench, LoadedBuild
 from cccopt.harness.workload import Instance, Sample, load
+from cccopt.text import quantity
 
 WRONG, ABSENT = 1, 2
 
@@ -68,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--order",
         type=Path,
-        help="the file to write the launches to that a profiler was shown, as JSON lines",
+        help="the file for the launches that a profiler was shown, as JSON lines",
     )
     parser.add_argument("--unchecked", action="store_true", help="do not check the results")
     args = parser.parse_args(argv)
@@ -158,7 +159,7 @@ def _run_on(
         loaded = LoadedBuild(name, gpu.load(codes[name]))
         launches = bench.run(loaded, check=not args.unchecked, profile=order is not None)
         verdict = loaded.wrong or ("unchecked" if args.unchecked else "right")
-        print(f"{sample.name} {name}: {verdict}, {len(launches)} launches", flush=True)
+        print(f"{sample.name} {name}: {verdict}, {quantity(len(launches), 'launch', 'launches')}", flush=True)
         status = WRONG if loaded.wrong else status
         if order is not None:
             with order.open("a", encoding="utf-8") as file:

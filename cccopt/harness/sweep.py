@@ -2,7 +2,7 @@
 
 F. Khorasani's thesis, section 4.1.5. A point is a launch of the sample, whose label gives N (multiply-adds in the path)
 and k (how many of 32 lanes take it on average). `auto` is built for each k, with a profile of the launches with that k:
-the mean of all launches would decide a single build.
+a single build would be decided by the mean of all launches.
 """
 
 from __future__ import annotations

@@ -61,9 +61,18 @@ def _both(cause: Refusal, second: Refusal) -> Refusal:
     if {r.diagnostics[0].code for r in (cause, second)} == {refusal.LOCAL.code, refusal.LOCAL_TOKEN.code}:
         return second
     first, *others = second.diagnostics
-    wider = first.message.replace("the marked path", "the marked path, or what follows it in its iteration,")
-    second = Refusal(replace(first, message=wider), *others)
+    second = Refusal(replace(first, message=_of_token(first.message)), *others)
     return with_next(cause, second, "carried form, in which the rest of the iteration waits with the path,")
+
+
+def _of_token(message: str) -> str:
+    """What is said of a marked path, said of the rest of its iteration."""
+    if message == refusal.MEMORY.message:
+        return "a task and the code that decides whether the loop ends may touch the same memory"
+    path = "the marked path "
+    if message.startswith(path) and not message.startswith(f"{path}and "):
+        return f"the marked path, or what follows it in its iteration, {message.removeprefix(path)}"
+    return message
 
 
 def remarks(region: Region, cause: Refusal | None) -> tuple[Diagnostic, ...]:

@@ -19,8 +19,9 @@ The first R blocks of a launch, as many as the device runs at once, do the work 
                                             ret;
 
 Requirements: neither blocks nor the threads of a block wait for each other; they share no memory of the block; nothing
-that the kernel calls reads the block index or ends the thread. Warp-wide operations must be where the whole warp comes,
-because lanes that returned early stay in the loop. A kernel without a marked path of its own is not changed.
+that the kernel calls reads the block index or ends the thread. Warp-wide operations must be at places that the whole
+warp reaches, because lanes that returned early stay in the loop. A kernel without a marked path of its own is not
+changed.
 
 Safety: ASSUMES that the order of blocks does not matter, as the pragma says.
 """

@@ -7,7 +7,7 @@
         sqrt.rn.f32 %f2, %f1;                   // ccc if.begin 2
         ld.global.u32 %r6, [%rd6];              sqrt.rn.f32 %f2, %f1;
 
-The lanes of a warp read adjacent elements, those that run its tasks may not: F. Khorasani 2016, 4.1.3 and figure 4.9.
+The lanes of a warp read adjacent elements; those that run its tasks may not: F. Khorasani 2016, 4.1.3 and figure 4.9.
 Code moved before the marker is run by the lane itself, before it votes; the context of the path is chosen from what is
 live after the marker.
 

@@ -50,9 +50,9 @@ def preferred(
     view: View, region: Region, function: Function, options: Options, moved: float | None
 ) -> InLanePlan | None:
     """The plan of a loop whose tasks can only be the remainders of its iterations, if this form is legal and expected
-    to be faster. It is if the warp runs less than `LONG` slots between two votes, or there are more than `MANY` points.
-    A profile, by which the other form gains ``moved``, decides instead if by the profile the better of the two forms
-    gains at least `SAFE_GAIN`, and is at least `SAFE_GAIN` times as fast as the other.
+    to be faster. It is expected to be if the warp runs fewer than `LONG` slots between two votes, or if there are more
+    than `MANY` points. With a profile, which predicts the gain ``moved`` for the other form, the faster form is taken
+    instead, provided that it gains at least `SAFE_GAIN` and is at least `SAFE_GAIN` times as fast as the other.
     """
     try:
         plan, numbers = _planned(view, region, function, options)
@@ -109,7 +109,7 @@ def rewritten(
         return _left(view, plan, numbers, function, _why_idle(plan, cause, by_cost=by_cost))
     asked = any(_mode(plan, annotation, options) == Mode.ALWAYS for _, annotation in plan.marked()[1:])
     if not asked and (numbers is None or numbers.loop.gain < IN_LANE_GAIN):
-        return _left(view, plan, numbers, function, _why_declined(plan, numbers, cause))
+        return _left(view, plan, numbers, function, _why_declined(plan, numbers, cause, by_cost=by_cost))
     graph = rewrite_in_lane(view, plan)
     said = _remarks(plan, cause, by_cost=by_cost)
     return _function_of(view, graph), said, _reports(view, plan, graph, numbers)
@@ -218,18 +218,18 @@ def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple
     return (refusal.remark("CCC028", message, annotation.place, why, help),)
 
 
-def _why_declined(plan: InLanePlan, numbers: InLaneEstimate | None, cause: Refusal | None) -> Diagnostic:
+def _why_declined(
+    plan: InLanePlan, numbers: InLaneEstimate | None, cause: Refusal | None, *, by_cost: bool
+) -> Diagnostic:
     """Why `auto` leaves the loop as it is."""
     if numbers is None:
         gain, help = "no profile tells how many lanes run its paths together", HOW
     else:
-        gain = f"in this form it would be {numbers.loop.gain:.2f}x as fast"
+        gain = f"in the in-lane form, it is predicted to be {numbers.loop.gain:.2f}x as fast"
         gain += f", and {TOO_LITTLE_IN_LANE}" if numbers.loop.gain > 1 else ""
         help = "add `always` to the pragma to rewrite it anyway"
-    why = (
-        gain if cause is None else f"tasks cannot move to other lanes: {cause.diagnostics[0].message}; {gain}"
-    )
-    message = "the marked loop stays as it is: lanes could only wait for each other"
+    why = "; ".join(filter(None, (_why_here(cause, by_cost=by_cost), gain)))
+    message = "the marked loop stays as it is: the in-lane form, in which lanes wait, is not known to pay off"
     return refusal.remark("CCC050", message, plan.region.annotation.place, why, help)
 
 

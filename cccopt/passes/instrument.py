@@ -15,7 +15,8 @@ Safety: EXACT. A copy computes what the plain function does: added code writes o
 and control flow is unchanged. Only time changes, and how much shared memory is left.
 
 Declined: kernels whose warps hand over registers or work as a group (``setmaxnreg``, ``wgmma``, ``tcgen05``), clusters,
-targets before sm_70. They get no copies.
+targets before sm_70, PTX before version 6.3, and kernels that threads leave through a jump table while others may wait
+for each other. They get no copies.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from cccopt.profiling.run_file import FunctionRun, RunFile, UncountedKernel
 from cccopt.profiling.running import KernelTime, ProgramRun, UnitCounts
 from cccopt.profiling.sources import files_of, on_disk, with_sources
 from cccopt.ptx.parser import parse
+from cccopt.text import quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +202,8 @@ def _timed(
 def _different(plain: dict[str, _Launched], copies: dict[str, _Launched]) -> list[str]:
     """Notes on kernels that both runs launched, but one of them more often."""
     return [
-        f"`{shown(name)}` was launched {copies[name].launches} times with counters, and {plain[name].launches} times"
-        " without"
+        f"`{shown(name)}` was launched {quantity(copies[name].launches, 'time')} with counters, and"
+        f" {quantity(plain[name].launches, 'time')} without"
         for name in sorted(plain.keys() & copies.keys())
         if plain[name].launches != copies[name].launches
     ]

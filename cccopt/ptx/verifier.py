@@ -178,7 +178,15 @@ class _Verifier:
             place = self.source.place(position)
         elif position is not None:
             place = Place(self.source.name, Position(position.line, 2), text)
-        return PtxError(error(code, f"{message} of `{self.function.name}`", place, why=why, help=help))
+        return PtxError(
+            error(
+                code,
+                f"{message} {'in' if self.statement is None else 'of'} `{self.function.name}`",
+                place,
+                why=why,
+                help=help,
+            )
+        )
 
     def _labels(self) -> dict[int, set[str]]:
         """The labels of each scope by the index of its `Open`; the function's own under -1."""
@@ -285,7 +293,8 @@ class _Verifier:
         if count is not None and (given < count[0] or (count[1] is not None and given > count[1])):
             most = "or more" if count[1] is None else f"to {count[1]}"
             takes = str(count[0]) if count[0] == count[1] else f"{count[0]} {most}"
-            raise self._fail("CCC008", f"`{instruction.opcode}` takes {takes} operands, not {given}")
+            takes += " operand" if takes == "1" else " operands"
+            raise self._fail("CCC008", f"`{instruction.opcode}` takes {takes}, not {given}")
         since = introduced(instruction)
         if since is not None and not self.language.has(instruction):
             version, target = since

@@ -12,6 +12,7 @@ from rich.text import Text
 from cccopt.harness.cte.table import Cell, CteRow, CteTable, speedup
 from cccopt.harness.cte.workload import AUTOMATIC, ONE_PER_LANE, BuildKind, with_ours
 from cccopt.harness.table import EMULATED, FEWEST_REPEATS
+from cccopt.text import quantity
 
 NEAR_SUB_WARP, NEAR_POLICY = 0.97, 0.95
 """`automatic` falls short below these fractions of the speed of the best sub-warp width and of the best policy."""
@@ -29,7 +30,7 @@ def print_cte(table: CteTable, console: Console) -> None:
         if cell.uncounted:
             console.print(Text(f"{cell.workload} {cell.input}: no counts from ncu: {cell.uncounted}"))
     console.print()
-    console.print(Text(f"{AUTOMATIC} beside the others", style="bold"))
+    console.print(Text(f"{AUTOMATIC} compared with the others", style="bold"))
     console.print(automatic_table(table))
     for line in (*summary(table), *other_headers(table)):
         console.print(Text(line))
@@ -207,6 +208,6 @@ def other_headers(table: CteTable) -> Iterator[str]:
         known = [ratio for ratio in ratios if ratio is not None]
         if known:
             yield (
-                f"{ours} over {build}, {len(known)} inputs: geometric mean {geometric_mean(known):.2f}x, "
+                f"{ours} over {build}, {quantity(len(known), 'input')}: geometric mean {geometric_mean(known):.2f}x, "
                 f"{min(known):.2f}x to {max(known):.2f}x"
             )

@@ -159,7 +159,11 @@ class _Page:
             yield self._kernel(function, f"k{index}")
         rest = sum(bool(f.warps) for f in self.functions) - len(self.shown)
         if rest:
-            yield element("p", f"{rest:,} more kernels are only in the table.", class_="notice")
+            yield element(
+                "p",
+                f"{rest:,} more {'kernel is' if rest == 1 else 'kernels are'} only in the table.",
+                class_="notice",
+            )
 
     # --- the table of kernels ---
 
@@ -341,7 +345,12 @@ class _Page:
         shown = table(names, rows, texts=("branch", names[-1] if known else ""))
         left = len(ran) - _MOST_BRANCHES
         return markup(
-            [shown, soft(f"{left:,} branches that split less often are left out.") if left > 0 else None]
+            [
+                shown,
+                soft(f"Left out: {quantity(left, 'branch', 'branches')}, split less often.")
+                if left > 0
+                else None,
+            ]
         )
 
 

@@ -217,7 +217,7 @@ def summary(table: Table) -> Iterator[str]:
         found = [speedup for sample in ours if (speedup := sample.speedup(build)) is not None]
         if found:
             yield (
-                f"{build} over plain ({what}), {len(found)} of the thesis' {len(THESIS)}: geometric mean "
+                f"{build} over plain ({what}), {len(found)} of the thesis' {len(THESIS)} programs: geometric mean "
                 f"{geometric_mean(found):.2f}x, arithmetic {mean(found):.2f}x, {min(found):.2f}x to {max(found):.2f}x"
             )
     for build in (BuildName.PLAIN, BuildName.ALWAYS, BuildName.HANDWRITTEN):

@@ -26,7 +26,8 @@ def print_sweep(table: Table, points: Sequence[SweepPoint], console: Console) ->
     console.print(grid(points, _efficiency))
     if timed:
         noise = max(point.noise or 0.0 for point in points)
-        said = f"Medians of times by CUDA events, the builds taking turns; repeats vary by at most {100 * noise:.1f} %."
+        varies = f"repeats vary by at most {100 * noise:.1f} %"
+        said = f"Medians of times measured with CUDA events, the builds taking turns; {varies}."
         console.print(Text(said, "dim"))
     console.print(Text("N: multiply-adds in the path. k: lanes of 32 that take it, on average.", style="dim"))
     for row in table.samples[0].rows:

@@ -87,15 +87,13 @@ def all_named(unit: Unit, *, keep_going: bool = False) -> tuple[list[Named], tup
     """The pragmas with their statements, in file order, and the mistakes in those that ``keep_going`` leaves out.
 
     Raises `SourceError` with all mistakes, or `OutOfSight`. Without ``keep_going``, what follows from a mistake is not
-    reported: an ``else`` whose ``if`` is left out, or paths whose loop is.
+    reported: paths whose loop is left out.
     """
     named, problems = _each_named(unit)
-    for misplaced, said in ((_unpaired, _without_if), (_strays, _without_loop)):
-        if problems and not keep_going:
-            break
-        wrong = misplaced(named)
-        problems += [said(n, unit) for n in wrong]
-        named = [n for n in named if n not in wrong]
+    if keep_going or not problems:
+        strays = _strays(named)
+        problems += [_without_loop(n, unit) for n in strays]
+        named = [n for n in named if n not in strays]
     mistakes = tuple(dict.fromkeys(problems))
     if mistakes and not keep_going:
         raise SourceError(*mistakes)
@@ -120,12 +118,6 @@ def _each_named(unit: Unit) -> tuple[list[Named], list[Diagnostic]]:
                 raise OutOfSight from None
             problems.append(_endless(pragmas[0], found.index, unit))
     return named, problems
-
-
-def _unpaired(named: Sequence[Named]) -> list[Named]:
-    """Each annotated ``else`` whose ``if`` is not annotated."""
-    branches = {n.end for n in named if n.pragma.kind == Kind.IF}
-    return [n for n in named if n.pragma.kind == Kind.ELSE and n.start not in branches]
 
 
 def _strays(named: Sequence[Named]) -> Sequence[Named]:
@@ -324,16 +316,6 @@ def _wrong_statement(pragma: CccPragma, directive: Token, head: int, begins: boo
         _pragma_place(directive, unit),
         help=help_text,
         notes=(("this follows", unit.place(head)),) if word else (),
-    )
-
-
-def _without_if(named: Named, unit: Unit) -> Diagnostic:
-    return error(
-        "CCC012",
-        "`#pragma ccc else` is above the `else` of an `if` that is not annotated",
-        _pragma_place(named.directive, unit),
-        why="the two branches belong to one decision",
-        help="write `#pragma ccc if` above the `if` too",
     )
 
 

@@ -116,7 +116,11 @@ def _check_word(word: _Word, kind: Kind, seen: dict[str, _Word], place: Place) -
         raise _refused(_unknown("clause", word, tuple(_PARSERS), place))
     if _key(word) in seen and word.text != "reduce":
         earlier = seen[_key(word)].text
-        problem = f"`{word.text}` contradicts `{earlier}`" if earlier != word.text else f"`{word.text}` twice"
+        problem = (
+            f"`{word.text}` contradicts `{earlier}`"
+            if earlier != word.text
+            else f"`{word.text}` is given twice"
+        )
         raise _refused(error("CCC015", problem, place, help="keep one of them"))
     form = BY_WORD[word.text].form
     if not form and word.argument is not None:
@@ -161,7 +165,14 @@ def _name(clauses: Clauses, word: _Word, place: Place) -> Clauses:
 def _block(clauses: Clauses, word: _Word, place: Place) -> Clauses:
     sizes = [part.strip() for part in _argument(word).split(",")]
     if not all(re.fullmatch(r"[0-9]+", size) for size in sizes) or len(sizes) > 3:
-        raise _refused(_bad_argument(word, place, "the preprocessor expands no macros in a `#pragma` line"))
+        raise _refused(
+            _bad_argument(
+                word,
+                place,
+                "it takes one to three whole numbers, and the preprocessor"
+                " expands no macros in a `#pragma` line",
+            )
+        )
     x, y, z = (*map(int, sizes), 1, 1)[:3]
     if not 1 <= x * y * z <= _MOST_THREADS or z > _MOST_IN_Z:
         limit = f"a block has 1 to {_MOST_THREADS} threads and at most {_MOST_IN_Z} in z"

@@ -242,8 +242,8 @@ __device__ __forceinline__ void stage(T* values, int length, int rank, ValueAt v
 /// How much a policy of the block may take of a block's 48 kilobytes of static shared memory. Descriptors also need some.
 constexpr int most_shared = 44 * 1024;
 
-/// The number of values per thread with which a block stages about 24 kilobytes, or what `others` leave. It is odd, so lanes that read
-/// one piece each use different banks.
+/// The number of values per thread that a block stages: 1, 3, 5 or 7, as many as fit in 24 kilobytes or in what
+/// `others` leave. It is odd, so lanes that read one piece each use different banks.
 template <int BlockDim, class T>
 constexpr int staged_per_thread(int others = 0) {
     const int bytes = most_shared - others < 24 * 1024 ? most_shared - others : 24 * 1024;

@@ -73,16 +73,16 @@ constexpr bool may_share = BlockDim > lanes && sizeof(T) <= (BlockDim > 512 ? 8 
                            (is_uniform<Reduce> || is_comparable<Reduce>) && (true && ... && std::is_trivially_copyable_v<D>);
 
 /// Which warp has posted which task. All accesses are atomic operations, acquire loads or relaxed loads. Nothing needs
-/// initialization: what an earlier block left here does not carry this block's sign, or belongs to a task without pieces left.
+/// initialization: what an earlier block left here does not carry this block's tag, or belongs to a task without pieces left.
 template <int BlockDim>
 struct board {
     static constexpr int warps = BlockDim / lanes;
-    // The block's sign if a task is posted or soon will be; the sign plus 1 if the warp arrived without a task to share.
-    unsigned sign[warps];
+    // The block's tag if a task is posted or soon will be; the tag plus 1 if the warp arrived without a task to share.
+    unsigned tag[warps];
     unsigned number[warps];            // of the warp's task
     unsigned under_way[warps];         // pieces of it that are not finished
     unsigned long long kind[warps];    // of the call
-    unsigned long long ticket[warps];  // the block's sign, the task's number, the number of pieces left to take
+    unsigned long long ticket[warps];  // the block's tag, the task's number, the number of pieces left to take
     unsigned task[warps][words_of_task];
 };
 
@@ -179,7 +179,7 @@ class sharing {
 
     /// Tells other warps that this one has come and has nothing to share.
     __device__ void pass() {
-        if (lane_number() == 0) atomicExch(&board_.sign[warp_number()], sign() + 1);
+        if (lane_number() == 0) atomicExch(&board_.tag[warp_number()], tag() + 1);
     }
 
     /// Tells other warps that this one will post a task.
@@ -187,7 +187,7 @@ class sharing {
         if (lane_number() == 0) {
             atomicExch(&board_.kind[warp_number()], kind());
             atomicExch(&board_.ticket[warp_number()], 0ull);
-            put(&board_.sign[warp_number()], sign());
+            put(&board_.tag[warp_number()], tag());
         }
     }
 
@@ -203,8 +203,8 @@ class sharing {
             atomicExch(&board_.under_way[warp_number()], some);
             atomicExch(&board_.kind[warp_number()], alone ? 0ull : kind());
             const unsigned number = atomicAdd(&board_.number[warp_number()], 1u);
-            put(&board_.ticket[warp_number()], static_cast<unsigned long long>(sign()) << 32 | (number & 0xffffffu) << 8 | some);
-            put(&board_.sign[warp_number()], sign());
+            put(&board_.ticket[warp_number()], static_cast<unsigned long long>(tag()) << 32 | (number & 0xffffffu) << 8 | some);
+            put(&board_.tag[warp_number()], tag());
         }
         __syncwarp();
     }
@@ -239,7 +239,7 @@ class sharing {
             unsigned long long seen = 0;
             if (lane_number() == 0) {
                 const unsigned long long ticket = look_at(&board_.ticket[target]);
-                if (target == warp_number() || (ticket >> 32 == sign() && look_at(&board_.kind[target]) == kind())) seen = ticket;
+                if (target == warp_number() || (ticket >> 32 == tag() && look_at(&board_.kind[target]) == kind())) seen = ticket;
             }
             const int number = __shfl_sync(full_warp, static_cast<int>(seen & 0xff), 0);
             if (number == 0) return {none_left, 0, 0, own.descriptors};
@@ -272,19 +272,19 @@ class sharing {
         if (lane_number() == 0) count_down(&board_.under_way[target]);
     }
 
-    /// The lane's place among the signs of all warps.
-    __device__ unsigned place_of_signs() const { return address_of(&board_.sign[min(lane_number(), warps - 1)]); }
+    /// The lane's place among the tags of all warps.
+    __device__ unsigned place_of_tags() const { return address_of(&board_.tag[min(lane_number(), warps - 1)]); }
 
-    /// Whether, according to the signs `found`, no warp has anything to share and none is still away. The warp itself has nothing left, so
+    /// Whether, according to the tags `found`, no warp has anything to share and none is still away. The warp itself has nothing left, so
     /// it need not be left out. Most warps that have not come yet are about to, so this looks again for a while, without `__nanosleep`.
     __device__ bool none_shares(unsigned found) const {
         if constexpr (!awaits) {
-            return __all_sync(full_warp, found != sign());
+            return __all_sync(full_warp, found != tag());
         } else {
 #pragma unroll 1
-            for (int looks = 0; !__all_sync(full_warp, found == sign() + 1); found = glance_at(place_of_signs())) {
+            for (int looks = 0; !__all_sync(full_warp, found == tag() + 1); found = glance_at(place_of_tags())) {
                 // A warp that shares tasks in a `scanned` call is not away.
-                if (++looks == most_looks || __any_sync(full_warp, found == sign() || found == sign_of(0))) return false;
+                if (++looks == most_looks || __any_sync(full_warp, found == tag() || found == tag_of(0))) return false;
             }
             return true;
         }
@@ -294,11 +294,11 @@ class sharing {
     /// little, once, for warps that have not come yet: a warp without a task arrives before those that first read where theirs lie.
     __device__ int find() {
         for (int patience = 16, naps = most_naps; patience >= 0;) {
-            const unsigned found = is_other() ? look_at(&board_.sign[lane_number()]) : sign() + 1;
-            bool up = found == sign() && look_at(&board_.kind[lane_number()]) == kind(), open = false;
+            const unsigned found = is_other() ? look_at(&board_.tag[lane_number()]) : tag() + 1;
+            bool up = found == tag() && look_at(&board_.kind[lane_number()]) == kind(), open = false;
             if (up) {
                 const unsigned long long ticket = look_at(&board_.ticket[lane_number()]);
-                open = ticket >> 32 == sign() && (ticket & 0xff) != 0;
+                open = ticket >> 32 == tag() && (ticket & 0xff) != 0;
             }
             const unsigned some = __ballot_sync(full_warp, open);
             if (some != 0) {
@@ -311,10 +311,10 @@ class sharing {
                 continue;
             }
             // A warp that shares tasks in a `scanned` call is not away.
-            const bool absent = awaits && found != sign() && found != sign() + 1 && found != sign_of(0);
+            const bool absent = awaits && found != tag() && found != tag() + 1 && found != tag_of(0);
             if (!__any_sync(full_warp, absent)) return -1;
             // The absent warps do not call, or only much later.
-            if (patience-- == 0 && absent) atomicCAS(&board_.sign[lane_number()], found, sign() + 1);
+            if (patience-- == 0 && absent) atomicCAS(&board_.tag[lane_number()], found, tag() + 1);
             __nanosleep(256);
         }
         return -1;
@@ -334,12 +334,12 @@ class sharing {
 
     __device__ static unsigned long long kind() { return reinterpret_cast<unsigned long long>(&kind_of_task<task, T>); }
 
-    /// A block's sign: an even number.
-    __device__ static unsigned sign_of(unsigned block) { return (block + 0x5bd1e995u) * 2; }
+    /// A block's tag: an even number.
+    __device__ static unsigned tag_of(unsigned block) { return (block + 0x5bd1e995u) * 2; }
 
-    /// This block's sign. If no warp asks which warps have come, all blocks share one sign, which is known before the block's number is.
-    __device__ static unsigned sign() {
-        return sign_of(awaits ? blockIdx.x * 0x9e3779b1u + blockIdx.y * 0x85ebca6bu + blockIdx.z * 0xc2b2ae35u : 0);
+    /// This block's tag. If no warp asks which warps have come, all blocks share one tag, which is known before the block's number is.
+    __device__ static unsigned tag() {
+        return tag_of(awaits ? blockIdx.x * 0x9e3779b1u + blockIdx.y * 0x85ebca6bu + blockIdx.z * 0xc2b2ae35u : 0);
     }
 
     /// The lane's word of a task.

@@ -62,7 +62,7 @@ def test_a_run_makes_a_file_of_counts_and_times(built: Path, capfd: pytest.Captu
     run = read("fake_program.ccc.json")
     assert (run.runs, run.devices) == (1, ("GPU 0",))
     # The fake program launches the counted copy once and the plain kernel twice, whatever it is told.
-    assert run.notes == ("`f(int*)` was launched 1 times with counters, and 2 times without",)
+    assert run.notes == ("`f(int*)` was launched 1 time with counters, and 2 times without",)
     g, f = run.functions
     assert (f.unit, g.unit) == ("a.cu", "b.cu")
     assert (f.name, f.launches, f.time_ns, f.registers, f.shared, f.warps, f.lanes) == (

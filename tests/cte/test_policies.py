@@ -158,7 +158,7 @@ def test_a_giant_keeps_more_lanes_busy_than_one(programs: Any, policy: str, kern
 
 @pytest.mark.parametrize("policy", THOROUGHLY, scope="module")
 def test_warps_in_any_order_give_the_same(programs: Any, policy: str) -> None:
-    looks = policy == "automatic"  # for signs of warps that may not have come (docs/decisions/0014)
+    looks = policy == "automatic"  # for tags of warps that may not have come (docs/decisions/0014)
     how = {"shuffle": 3, "check_uninitialized_shared": not looks}
     reduce(programs(policy), "disjoint_sequence", LITTLE, **how)
 

@@ -54,7 +54,7 @@ ASKED = [
         "0,3,1",
         3,
         (Worker("0"), Worker("1")),
-        "note: workers: 2, not 3: of 3 visible GPUs, 2 have the name of the first, `Large GPU`, and",
+        "note: workers: 2, not 3: of 3 visible GPUs, 2 have the name `Large GPU`, and",
     ),
 ]
 

@@ -51,7 +51,7 @@ def wrong(kernel: Kernel, module: Module, draw: random.Random) -> Iterator[str]:
         both = Both(function, layout, plain, counted, counts, raw)
         exact = layout.every == 1 or all(each.squares == each.warps for each in counts if each.layout.kernel)
         # How often a compare-and-swap is tried again is a matter of time.
-        exact = exact and "cas_add(&" not in kernel.text
+        exact = exact and not any(call in kernel.text for call in ("cas_add(&", "locked_add(&"))
         if exact and (other := differing(both)):
             yield f"{name}, {way}, {launch}: {other[:3]}"
         if said := notes_of(replace(layout, crowded="", recursive=()), counts):

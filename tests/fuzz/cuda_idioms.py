@@ -46,6 +46,18 @@ __device__ __forceinline__ void cas_add(unsigned* cell, unsigned x) {
   unsigned seen = *cell, was;
   do { was = seen; seen = atomicCAS(cell, was, was + x); } while (seen != was);
 }
+__device__ unsigned locks[64];
+__device__ __forceinline__ void locked_add(unsigned* lock, unsigned* cell, unsigned x) {
+  bool done = false;
+  unsigned tries = 0;
+  while (!done) {
+    if (atomicCAS(lock, 0u, 1u) == 0u) {
+      atomicAdd(cell, x);
+      atomicExch(lock, 0u);
+      done = true;
+    } else if (++tries > 50u) { atomicAdd(cell, 0u); tries = 0; }
+  }
+}
 """
 """What the idioms call; it needs ``hash32``."""
 
@@ -83,6 +95,9 @@ class Idioms:
             "traversal": self._traversal,
             "chase": self._chase,
             "retry": lambda v: [f"cas_add(&count[({v.unsigned(1)}) & 15u], {v.unsigned(1)});"],
+            "lock": lambda v: [
+                f"locked_add(&locks[({v.unsigned(1)}) & 63u], &count[({v.unsigned(1)}) & 15u], {v.unsigned(1)});"
+            ],
             "record": self._record,
             "lambda": self._lambda,
             "flagged": self._flagged,
@@ -96,9 +111,11 @@ class Idioms:
         draw = Random(seed * 104729 + 17)
         found = cls(draw, meeting)
         if draw.random() < 0.3:
-            every = sorted((*found._expressions, *found._statements))
+            every = sorted({*found._expressions, *found._statements} - {"lock"})
             found.kinds = tuple(draw.sample(every, draw.choice((1, 1, 2, 3))))
             found.kept = kept and draw.random() < 0.7
+        if Random(seed * 104729 + 18).random() < 0.03:  # of its own, so that all others stay as they were
+            found.kinds += ("lock",)
         return found
 
     def before(self) -> list[str]:

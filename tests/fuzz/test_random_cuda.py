@@ -23,6 +23,7 @@ IDIOMS = (
     r"tree\(a",
     r"grow\(map",
     r"cas_add\(&",
+    r"locked_add\(&",
     r"pair_of\(",
     r"lane_far\(",
     r"lut\[",

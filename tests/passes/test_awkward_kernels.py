@@ -222,6 +222,7 @@ CASES: dict[str, Expected] = {
     "case_blocks": Rewritten(strided(lambda n: integers(n, 0, 50), np.float32)),
     "fallthrough": Rewritten(strided(lambda n: integers(n, 0, 50), np.float32, outputs=2)),
     "fallthrough_value": Refused("CCC034", "{"),
+    "else_alone": Rewritten(strided(lambda n: integers(n, 0, 50), np.float32)),
     "if_chain": Rewritten(strided(lambda n: integers(n, 0, 50), np.float32)),
     "twelve_cases": Rewritten(
         strided(lambda n: integers(n, 0, 14), np.float32), (Launch(1, 64, 24), Launch(2, 33))

@@ -89,7 +89,7 @@ def test_means_are_over_the_thesis_programs_that_are_there() -> None:
 
     lines = printed(sample("bfs", 2.0), sample("ff", 0.5), sample("walk", 0.1))
     assert (
-        "always over plain (time), 2 of the thesis' 8: geometric mean 4.00x, arithmetic 5.00x, 2.00x to 8.00x"
+        "always over plain (time), 2 of the thesis' 8 programs: geometric mean 4.00x, arithmetic 5.00x, 2.00x to 8.00x"
         in lines
     )
     small = "over 2 of the thesis' 8 programs; 2 of them counted at size small"

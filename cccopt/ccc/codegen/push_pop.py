@@ -61,7 +61,7 @@ class StackTraffic:
         ]
 
     def pop(self, flag: Guard, source: Lookup) -> list[Instruction]:
-        """Lanes without ``flag`` load a context into the task's registers, the others move theirs from ``source``."""
+        """Lanes without ``flag`` load a context into the task's registers; the others move theirs from ``source``."""
         path, rank, slot = self.path, self.builder.register(), self.builder.register()
         return [
             op("and.b32", rank, self.ballot.idle, self.lanes_before),

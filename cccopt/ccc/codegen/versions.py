@@ -186,7 +186,9 @@ class LoopVersions(ABC):
         return following
 
     def rest_of_loop(self, going: Guard, following: str, nodes: Nodes) -> str:
-        """The node from which lanes with iterations left go on in the original loop, the others to ``following``."""
+        """The node from which lanes with iterations left go on in the original loop, and the others go to
+        ``following``.
+        """
         end = Branch(going, self._plan.region.header, following)
         return self.builder.node(nodes, self.names.label("rest"), (), end)
 

@@ -23,7 +23,7 @@ from cccopt.ccc.legality.local_memory import LocalMemory
 from cccopt.ccc.legality.order import Clash, MemoryOrder
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.legality.remedies import remedies
-from cccopt.ccc.legality.spinning import spinning_atomics
+from cccopt.ccc.legality.waiting import waited_for
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import Rule, refuse
 from cccopt.ccc.regions.marked_loops import Region
@@ -288,9 +288,9 @@ class _Rules:
 
     @cached_property
     def _spinning(self) -> frozenset[int]:
-        """The statements of L that may wait for another thread in a loop around an atomic."""
+        """The statements of L for which an inner loop may wait."""
         outer = self.view.blocks_of(self.region.nodes)
-        own = spinning_atomics(self.view, (loop for loop in self.view.loops if loop.blocks < outer))
+        own = waited_for(self.view, (loop for loop in self.view.loops if loop.blocks < outer))
         code = self.view.instructions(self.region.nodes)
         calls = [(i, callee_of(s)) for i, s in code if isa.facts(s).control is Control.CALL]
         spinning = {name for name in {name for _, name in calls} if name is not None and self._spins(name)}
@@ -301,9 +301,7 @@ class _Rules:
         names = called(self.view.module, [callee])
         functions = (f for f in self.view.module.functions() if f.name in names and f.body is not None)
         return any(
-            spinning_atomics(inner, inner.loops)
-            for f in functions
-            for inner in [view_of(self.view.module, f)]
+            waited_for(inner, inner.loops) for f in functions for inner in [view_of(self.view.module, f)]
         )
 
     def _independent(self, path: Path) -> bool:

@@ -50,7 +50,12 @@ _SCALED = (Arithmetic.LEFT_SHIFT, Arithmetic.PRODUCT)
 
 def waiting(view: View, loops: Iterable[Loop]) -> int | None:
     """A statement whose result some of the ``loops`` may wait for; None if all end by themselves."""
-    return next((index for loop in loops if (index := _Ends(view, loop).waits_for) is not None), None)
+    return next((min(found) for loop in loops if (found := _Ends(view, loop).waits_for)), None)
+
+
+def waited_for(view: View, loops: Iterable[Loop]) -> frozenset[int]:
+    """All statements for whose results one of the ``loops`` may wait."""
+    return frozenset[int]().union(*(_Ends(view, loop).waits_for for loop in loops))
 
 
 def observes(instruction: Instruction) -> bool:
@@ -74,11 +79,11 @@ class _Ends:
     loop: Loop
 
     @cached_property
-    def waits_for(self) -> int | None:
-        """The statement that the loop may wait for, if nothing else ends it."""
+    def waits_for(self) -> frozenset[int]:
+        """The statements that the loop may wait for, if nothing else ends it."""
         if any(self._ends_itself(block) for block in self._always()):
-            return None
-        return min((i for i in self._deciding() if self._observes(i)), default=None)
+            return frozenset()
+        return frozenset(i for i in self._deciding() if self._observes(i))
 
     # --- what decides the exits ---
 

@@ -169,8 +169,8 @@ class StackCode:
         flag: Guard | None,
         below: int = 0,
     ) -> list[Instruction]:
-        """Lanes with ``flag`` (all, if None) load the context of slot ``slot - below`` into ``target``, the others
-        move theirs there from ``source``.
+        """Lanes with ``flag`` (all, if None) load the context of slot ``slot - below`` into ``target``; the others move
+        theirs there from ``source``.
         """
         code, address = self.addresses(slot)
         for index, word in self.words():

@@ -253,7 +253,9 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
         for key, (path, cost) in enumerate(zip(paths, decision.costs, strict=True))
         if key in others - decision.chosen
     ]
-    count = f"{len(decision.chosen)} of {len(paths)} marked paths" if len(paths) > 1 else "the marked path is"
+    chosen = len(decision.chosen)
+    verb = "is" if chosen == 1 else "are"
+    count = f"{chosen} of {len(paths)} marked paths {verb}" if len(paths) > 1 else "the marked path is"
     return (
         refusal.remark(
             "CCC058",

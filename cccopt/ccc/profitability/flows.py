@@ -22,13 +22,14 @@ class PathFlow:
 
     ``key`` names it, ``parent`` the path around it. ``entries`` and ``entered`` are the warps that come to it and the
     full warps that their lanes would make. ``warps`` and ``full`` are its runs by the same two measures; for a loop
-    (``is_loop``), they count inner iterations. ``slots`` is the cost of its own code for one run as warps come now,
-    ``packed`` for one run by a full warp. ``context`` is the cost of its words (`WORD` slots each) and of what lanes
-    recompute, for each vote in which any lane wants the path; ``extra`` is the cost of what a task rebuilds. ``chunk``
-    is the number of inner iterations between two votes. The inner iterations of an ``expanded`` loop are laid side by
-    side: ``saved`` is the time of memory traffic that this saves, because the loop's own loads are then coalesced.
-    ``late`` are the runs, by warps that are not full, of the tasks that are left when the marked loop ends. A warp
-    running alone takes ``waiting`` cycles for a run as warps come now, ``packed_waiting`` for one by a full warp.
+    (``is_loop``), they count inner iterations. ``slots`` is the cost of its own code for one run by a warp as it
+    arrives before the rewrite, ``packed`` for one run by a full warp. ``context`` is the cost of its words (`WORD`
+    slots each) and of what lanes recompute, for each vote in which any lane wants the path; ``extra`` is the cost of
+    what a task rebuilds. ``chunk`` is the number of inner iterations between two votes. The inner iterations of an
+    ``expanded`` loop are laid side by side: ``saved`` is the time of memory traffic that this saves, because the loop's
+    own loads are then coalesced. ``late`` are the runs, by warps that are not full, of the tasks that are left when the
+    marked loop ends. A warp running alone takes ``waiting`` cycles for a run by such a warp, ``packed_waiting`` for one
+    by a full warp.
     """
 
     key: int

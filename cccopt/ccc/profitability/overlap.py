@@ -5,8 +5,8 @@ loop's time is known, each part is scaled so that together they take that time. 
 an upper bound, since machine code has fewer instructions than PTX and caches deliver most sectors. Time that these two
 do not explain is time in which warps wait.
 
-        elapsed   issued   memory          of 100 slots, 30 have an instruction, memory needs 50, and in the others
-           100       30       50           (and most of these, too) all warps wait
+        elapsed   issued   memory          of 100 slots, issue needs 30 and memory 50; as these do not explain
+           100       30       50           100, waiting takes nearly all of them
 
 Why they wait shows in the *resident cycles*, those of all warps that the GPU runs in that time, compared with the
 cycles for which the latencies of the code have warps wait if loads come from memory:

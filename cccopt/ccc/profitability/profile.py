@@ -43,9 +43,10 @@ class RegionProfile:
     ``entered`` are the warps and lanes that came to a loop; for a path they are the same as the runs. ``issued`` is the
     issue slots of its own code (without inner marked regions), ``packed`` those that it would take if only full warps
     began it. ``sectors`` is the 32-byte pieces of global memory that a marked loop touched, with everything inside it.
-    ``elapsed`` is the issue slots that the GPU had in the time of a marked loop, and ``resident`` the cycles that it
-    had for warps, as many as it holds at once or a launch has; both are 0 if that time is not known. ``launches`` are
-    those of a kernel marked ``grid``, 0 if their number is not known.
+    ``elapsed`` is the issue slots that the GPU had in the time of a marked loop, and ``resident`` the warp cycles of
+    that time: its clock cycles times the warps that the GPU holds at once, or the warps of a launch if these are fewer;
+    both are 0 if that time is not known. ``launches`` are those of a kernel marked ``grid``, 0 if their number is not
+    known.
     """
 
     kind: str
@@ -124,7 +125,7 @@ def summed(a: Mapping[int, RegionProfile], b: Mapping[int, RegionProfile]) -> di
 
 def shared_by(regions: Mapping[int, RegionProfile], at_once: int) -> dict[int, RegionProfile]:
     """The regions of a kernel as if, in each launch, ``at_once`` warps came to its loop over blocks, if it has one, and
-    shared the iterations, each of which was run by a warp of its own.
+    shared its iterations. In the profiled run, each iteration had a warp of its own.
     """
     return {
         number: _shared_by(region, at_once) if region.kind == Kind.GRID else region

@@ -26,11 +26,13 @@ UNPACKING = (EOFError, zlib.error, gzip.BadGzipFile)
 """What a damaged ``.gz`` raises."""
 
 _HELP = {
-    MATRIX_MARKET: "the file begins as `%%MatrixMarket matrix coordinate real general`; a line with the numbers of "
-    "rows, columns and entries comes next, then one `row column value` a line, counted from 1",
-    EDGES: "write one edge a line, `from to` or `from to value`, vertices counted from 0; comments begin with `#`",
-    DIMACS: "the file has one line `p sp VERTICES ARCS`, then one `a from to length` a line, counted from 1; comments "
-    "begin with `c`",
+    MATRIX_MARKET: "the file begins with a line such as `%%MatrixMarket matrix coordinate real general`; a line "
+    "with the numbers of rows, columns and entries comes next, then one `row column value` per line, with rows and "
+    "columns counted from 1",
+    EDGES: "write one edge per line, `from to` or `from to value`, with vertices counted from 0; comments "
+    "begin with `#`",
+    DIMACS: "the file has one line `p sp VERTICES ARCS`, then one `a from to length` per line, with vertices "
+    "counted from 1; comments begin with `c`",
 }
 
 _BANNER = (

@@ -137,7 +137,8 @@ def require_32_bits(what: str, count: int) -> None:
         error(
             "CCC101",
             f"too many {what}: {count}",
-            why="the workloads number rows, columns and non-zeros in 32 bits: there may be 2147483647 of each",
+            why="the workloads number rows, columns and non-zeros in 32 bits: there may be at most"
+            " 2,147,483,647 of each",
             help="use a part of it",
         )
     )

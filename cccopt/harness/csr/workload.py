@@ -61,7 +61,8 @@ def carries(offsets: Array, dtype: DTypeLike) -> Zeros:
 
 
 def partition(offsets: Array) -> NDArray[np.int32]:
-    """How many tasks end before each block of `cte::kernel::merge_path`, then all tasks, as its `divide` writes them.
+    """For each block of `cte::kernel::merge_path`, how many tasks end before it; last, the number of all tasks. As
+    `divide` writes them.
 
     Prepared once for a matrix, like cuSPARSE's preprocessing: neither is timed.
     """

@@ -133,7 +133,11 @@ def _are_headers(headers: Sequence[tuple[str, Path]]) -> None:
     for name, folder in headers:
         if [other for other, _ in headers].count(name) > 1:
             raise CccError(
-                error("CCC091", f"there are several headers `{name}`", help="give each folder its own name")
+                error(
+                    "CCC091",
+                    f"several header folders are named `{name}`",
+                    help="give each folder its own name",
+                )
             )
         if not (folder / "cte.cuh").is_file():
             raise CccError(

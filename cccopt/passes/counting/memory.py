@@ -226,8 +226,8 @@ class Adder:
 def lanes_from(
     names: Names, mask: Register, lower: Register, lanes: Register, less: Register | None = None
 ) -> Iterator[Statement]:
-    """Sets ``lanes`` to how many lanes of ``mask`` are not before this one, minus ``less``: in the first lane these are
-    all.
+    """Sets ``lanes`` to how many lanes of ``mask`` are not before this one (in the first lane, all of them), minus
+    ``less``.
 
     ptxas assumes that a value computed from ``activemask`` is the same in all lanes that run together, and turns an
     atomic operation on that number into one on a multiple of it. Groups that read their masks separately may have

@@ -18,7 +18,7 @@ __device__ __forceinline__ void each_block_of(Count count, Run run) {
     using wide = unsigned long long;
     const place bound = static_cast<place>(count), most = ~place{0};
     const wide begin = static_cast<wide>(blockIdx.x) * BlockDim, threads = static_cast<wide>(gridDim.x) * BlockDim;
-    if (begin >= bound) return;  // a grid may have more threads than the type has numbers
+    if (begin >= bound) return;  // a grid may have more threads than `Count` has values
     const place stride = threads < most ? static_cast<place>(threads) : most;
     // What is left is counted: the place past the last one may not fit the type.
     for (place first = static_cast<place>(begin);; first += stride) {

@@ -9,9 +9,9 @@ namespace cte {
 
 /// A small hash table in shared memory of the vertices that a block has recently processed.
 ///
-/// Use it to drop most duplicates from a frontier, if those that stay cost time and no more: a table knows only vertices that the
-/// same block has processed, and forgets one as soon as another takes its place. It has no false positives: a vertex that the block sees
-/// for the first time is never reported as a duplicate.
+/// Use it to drop most duplicates from a frontier, if the ones that remain only cost time and do not change results: a
+/// table knows only vertices that the same block has processed, and forgets one as soon as another takes its place. It
+/// has no false positives: a vertex that the block sees for the first time is never reported as a duplicate.
 ///
 /// @code
 /// __global__ void fewer(const cte::queue<int> found, const cte::queue<int> next) {

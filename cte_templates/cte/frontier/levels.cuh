@@ -37,7 +37,7 @@ __device__ void make_empty(const scanned_queue<Vertex, Offset>& frontier) {
 
 }  // namespace detail
 
-/// Runs one step after the other in one block, until the frontier is empty, is larger than `most`, or `steps` are done.
+/// Runs one step after the other in one block, until the frontier is empty or larger than `most`, or until `steps` steps are done.
 ///
 /// Use it if frontiers are small for many steps, as on road graphs, where the launches take longer than the steps. The host goes
 /// on with whole grids once it sees that the frontier has grown.
@@ -63,7 +63,7 @@ __device__ void make_empty(const scanned_queue<Vertex, Offset>& frontier) {
 ///                 the frontier is empty in the end
 /// @param most     the largest frontier that the block takes, in vertices, or in edges of a `scanned_queue`; one that is larger is left
 ///                 to the host
-/// @param steps    the most steps
+/// @param steps the largest number of steps
 /// @param step     called as `step(number, now, next)` by all threads of the block: it appends the new frontier to `next`
 /// @return         the number of steps that were done
 ///

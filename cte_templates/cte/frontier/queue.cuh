@@ -38,7 +38,7 @@ struct queue {
     /// Appends `v`. Any lanes may call, at any time, also from within the function of a `for_each`: lanes that happen to append
     /// to this queue together share an atomic operation.
     __device__ void push(Vertex v) const {
-        // If the compiler has merged several calls into one, lanes have different queues.
+        // If the compiler has merged several calls into one, lanes may have different queues.
         append(v, __match_any_sync(__activemask(), reinterpret_cast<unsigned long long>(size)));
     }
 

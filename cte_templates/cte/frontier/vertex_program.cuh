@@ -108,7 +108,7 @@ __device__ __forceinline__ void run_program(const Program& program, const graph<
 /// @tparam BlockDim  threads of the block: a multiple of 32, up to 1024
 /// @tparam Policy    which lanes visit what: one of cte/policies/*.cuh, or your own (cte/policy.cuh)
 /// @param program    a `vertex_program`
-/// @param graph      the edges that each vertex looks at: mostly those that lead to it (CSC)
+/// @param graph      the edges that each vertex looks at: usually those that lead to it (CSC)
 /// @param vertices   the number of vertices
 /// @param changed    gets the vertices that have changed: another `queue` or `bitmap`, an `int*` to a flag that becomes 1, or a function of
 ///                   the vertex

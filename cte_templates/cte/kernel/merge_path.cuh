@@ -7,7 +7,7 @@
 
 namespace cte::kernel {
 
-/// What a block leaves for `fix_up`. Each run of `reduce` writes all of them.
+/// What a block leaves for `fix_up`. Each run of `reduce` writes one for every block.
 template <class T, class Index>
 struct carry {
     T tail;        // of the task that began in the block and is open at its end

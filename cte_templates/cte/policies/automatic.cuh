@@ -161,9 +161,9 @@ struct automatic {
         // After the warp's work, nothing is left that could overlap with the look at the board. So the warp looks while it reduces the
         // values of its last strip. With `disjoint` tasks, it at least knows the address beforehand.
         constexpr bool looks_early = chosen == way::staged && !apart && !is_nothing<T>;
-        const unsigned place = apart ? known_here(others.place_of_signs()) : 0;
+        const unsigned place = apart ? known_here(others.place_of_tags()) : 0;
         unsigned seen = 0;
-        const auto look = [&] { seen = glance_at(apart ? place : others.place_of_signs()); };
+        const auto look = [&] { seen = glance_at(apart ? place : others.place_of_tags()); };
         const auto mapped = [&] {
             if constexpr (looks_early) look();
         };

@@ -29,6 +29,18 @@ def test_a_lock_is_waited_for() -> None:
     assert found(f"LOOP: {LOCK} @!%p2 bra LOOP; FIRST: SECOND: st.global.u32 [%rd2], %r5;") is not None
 
 
+def test_a_lock_whose_result_decides_by_control_is_waited_for() -> None:
+    """A flag is set where the lock has been taken, and the loop's end reads only the flag."""
+    body = f"""
+    mov.u32 %r4, 0; mov.u32 %r6, 0;
+    LOOP: {LOCK} @!%p2 bra TRIES;
+    mov.u32 %r6, 1; bra NEXT;
+    TRIES: add.u32 %r4, %r4, 1;
+    NEXT: setp.eq.u32 %p1, %r6, 0; @%p1 bra LOOP;
+    st.global.u32 [%rd2], %r4;"""
+    assert found(body) is not None
+
+
 COUNTED = """
     ld.global.u32 %r2, [%rd2+8]; mov.u32 %r4, 0;
     LOOP: add.u32 %r4, %r4, 1; {bound}

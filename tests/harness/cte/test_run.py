@@ -327,14 +327,14 @@ def test_once_runs_the_builds_of_an_input(
     command = [folder_of(tmp_path), "--input", "odd", "--cubins", str(tmp_path / "cubins")]
     assert once.main([command[0], "one_per_lane", "kernel_merge_path", *command[1:]]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "rows one_per_lane: right, 1 launches",
+        "rows one_per_lane: right, 1 launch",
         "rows kernel_merge_path: right, 2 launches",
     ]
     command[2] = "even"
     assert once.main([command[0], "warp", *command[1:]]) == 1
     assert "1 sums are wrong" in capsys.readouterr().out
     assert once.main([command[0], "warp", *command[1:], "--unchecked"]) == 0
-    assert capsys.readouterr().out == "rows warp: unchecked, 1 launches\n"
+    assert capsys.readouterr().out == "rows warp: unchecked, 1 launch\n"
     assert once.main([command[0], "block", *command[1:]]) == 2
     assert once.main([command[0], "warp@before", *command[1:]]) == 2
     assert "no such build: CCC091: there are no headers `before`" in capsys.readouterr().out
@@ -365,7 +365,7 @@ def test_other_headers_stand_beside_ours(tmp_path: Path, capsys: pytest.CaptureF
     said = capsys.readouterr().out
     ratio = counts[2] / counts[1]
     assert (
-        f"automatic over automatic@before, 1 inputs: geometric mean {ratio:.2f}x, {ratio:.2f}x to {ratio:.2f}x"
+        f"automatic over automatic@before, 1 input: geometric mean {ratio:.2f}x, {ratio:.2f}x to {ratio:.2f}x"
         in said
     )
 
@@ -389,7 +389,7 @@ def test_on_a_gpu_other_headers_are_timed_and_counted(tmp_path: Path, gpu: Path)
 @pytest.mark.parametrize(
     ("headers", "said"),
     [
-        ("a=one --headers a=two", "error[CCC091]: there are several headers `a`"),
+        ("a=one --headers a=two", "error[CCC091]: several header folders are named `a`"),
         ("before", "error[CCC089]: cannot use the argument `--headers before`"),
         ("=folder", "it is not NAME=FOLDER"),
         ("before=nowhere", "error[CCC091]: the headers `before` are not in"),

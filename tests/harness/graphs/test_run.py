@@ -203,7 +203,7 @@ def test_once_makes_and_runs_the_forms_that_are_named(
     options = ["--graph", "road", "--cubins", str(tmp_path / "cubins")]
     assert once.main([degrees, "ccc", "fast@block", *options]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "degrees ccc: right, 1 launches",
+        "degrees ccc: right, 1 launch",
         "degrees fast@block: right, 2 launches",
     ]
     assert once.main([degrees, "wrong", *options]) == once.WRONG

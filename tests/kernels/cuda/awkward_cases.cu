@@ -93,6 +93,22 @@ extern "C" __global__ void __launch_bounds__(256) if_chain(int n, const int* __r
   }
 }
 
+extern "C" __global__ void __launch_bounds__(256) else_alone(int n, const int* __restrict__ a, float* out) {
+#pragma ccc for
+  for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {
+    int v = a[i];
+    float x = v, r = x;
+    if (v % 6 < 4) {
+      r = x + 1;
+    } else if (v % 6 == 4) {
+      r = 2 * x;
+    }
+#pragma ccc else
+    else r = sqrtf(x) + sinf(x);
+    out[i] = r;
+  }
+}
+
 #define CASE(k, e)           \
   case k:                    \
     _Pragma("ccc if") { r = e; } \

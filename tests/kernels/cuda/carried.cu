@@ -305,6 +305,70 @@ extern "C" __global__ void __launch_bounds__(64) locked(ARGUMENTS) {
   }
 }
 
+// CCC039: the same, where the result of an atomic decides by control alone how long the loop runs
+extern "C" __global__ void __launch_bounds__(64) locked_counting(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i], tries = 0;
+    bool got = false;
+    do {
+      if (atomicCAS(&count[0], 0u, 1u) == 0) got = true;
+      else out[i] = ++tries;
+    } while (!got);
+#pragma ccc if
+    if (x & 1) out[i] = work(x);
+    atomicExch(&count[0], 0u);
+  }
+}
+
+// CCC045: a task would hold the lock for which the other lanes wait
+extern "C" __global__ void __launch_bounds__(64) locked_inside(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i], tries = 0;
+    bool done = false;
+    while (!done) {
+      if (atomicCAS(&count[0], 0u, 1u) == 0) {
+#pragma ccc if
+        if (x & 1) count[1] += work(x);
+        atomicExch(&count[0], 0u);
+        done = true;
+      } else if (++tries > 9) {
+        out[i] = tries;
+        tries = 0;
+      }
+    }
+  }
+}
+
+// CCC039: a lane waits for what another one stores after its path
+extern "C" __global__ void __launch_bounds__(64) published(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+    while (x & 2 && __ldcg(&count[x & 1]) == 0) {}
+#pragma ccc if
+    if (x & 1) out[i] = work(x);
+    count[x & 1] = 1;
+  }
+}
+
+// right: a lock-free update ends by itself
+extern "C" __global__ void __launch_bounds__(64) lock_free(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i], seen = count[0], was;
+    do {
+      was = seen;
+      seen = atomicCAS(&count[0], was, was + x);
+    } while (seen != was);
+    unsigned y = x;
+#pragma ccc if
+    if (x & 1) y = work(x);
+    out[i] = y * 3 + x;
+  }
+}
+
 // CCC036: the loop goes on until all tasks have counted
 extern "C" __global__ void __launch_bounds__(64) worklist(ARGUMENTS) {
 #pragma ccc for
