@@ -288,6 +288,28 @@ def test_a_kernel_gets_one_of_its_alternatives(
     assert Path("steps.cu").read_text() == TWICE
 
 
+def test_what_was_written_is_compiled(folder: Path) -> None:
+    _alternatives()
+    assert main(["advise", "run.json", "--apply", "--check", "--only", "1.3"]) == 0
+    assert Path("steps.cu").read_text().count("#pragma ccc") == 3
+
+
+def test_what_is_refused_is_undone(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _alternatives()
+    shared = TWICE.replace("    out[i]", "    __syncthreads(); out[i]")
+    Path("steps.cu").write_text(shared)
+    assert main(["advise", "run.json", "--apply", "--check"]) == 1
+    assert "error[CCC038]" in capsys.readouterr().err
+    assert Path("steps.cu").read_text() == shared
+
+
+def test_only_what_is_written_can_be_compiled(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", "steps.cu", "--check"]) == 1
+    assert "it compiles what --apply writes" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("number", ["0", "x", "1,,2", "1.", "1.0"])
 def test_numbers_of_suggestions_are_positive(
     number: str, folder: Path, capsys: pytest.CaptureFixture[str]
