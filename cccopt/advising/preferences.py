@@ -113,7 +113,9 @@ def alternatives(accepted: Sequence[Trial], best: Trial) -> list[Trial]:
 
 
 def _sort(trial: Trial) -> tuple[object, ...]:
-    """What alternatives differ in."""
+    """What alternatives differ in. In lane, marks only say where lanes wait."""
+    if trial.loop is not None and trial.loop.form is Form.IN_LANE:
+        return trial.selection.outer, trial.loop.form
     kinds = {kind for _, kind in trial.selection.kinds[1:]}
     loops, paths = kinds & LOOPS_OF_TASKS, kinds - LOOPS_OF_TASKS
     form = trial.loop.form if trial.loop is not None else None

@@ -35,7 +35,7 @@ from cccopt.ccc.function.calls import called
 from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.independence import Judgement, State
 from cccopt.ccc.profitability.elapsed import Elapsed
-from cccopt.ccc.profitability.model import LEAST_GAIN
+from cccopt.ccc.profitability.model import LEAST_GAIN, USUAL_ERROR
 from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
 from cccopt.driver import marked_ptx
@@ -81,6 +81,12 @@ class Advice:
     def gains_enough(self) -> bool:
         """Whether the predicted gain is large enough for `auto`, which may leave part of it alone nevertheless."""
         return self.gain is not None and self.best is not None and pays(self.best)
+
+    @property
+    def gain_range(self) -> tuple[float, float] | None:
+        """The gains within `USUAL_ERROR` of the predicted one, if that is predicted from the counts of a run."""
+        counted = self.best is not None and bool(self.best.profile)
+        return (self.gain / USUAL_ERROR, self.gain * USUAL_ERROR) if self.gain and counted else None
 
     @property
     def contradicted(self) -> bool:

@@ -171,7 +171,8 @@ def _gain(advice: Advice) -> str:
     assumed = "" if advice.best is None or not advice.best.sure else ", from assumed counts"
     saved = advice.saved_ns
     time = f", saves {saved / 1e6:,.3f} of {(advice.time_ns or 0) / 1e6:,.3f} ms" if saved is not None else ""
-    return f"predicted {advice.gain:.2f}x{time}{assumed}"
+    within = f" ({advice.gain_range[0]:.2f}x to {advice.gain_range[1]:.2f}x)" if advice.gain_range else ""
+    return f"predicted {advice.gain:.2f}x{within}{time}{assumed}"
 
 
 def _print_refusals(advice: Advice, out: Console) -> None:
@@ -209,6 +210,7 @@ def _annotations(advice: Advice) -> dict[str, Any]:
     """The pragmas of a suggestion or of an alternative, and what is known about them."""
     return {
         "gain": advice.gain,
+        "gain_range": advice.gain_range,
         "pragmas": [
             {
                 "pragma": pragma.text,

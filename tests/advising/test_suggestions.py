@@ -382,6 +382,7 @@ PATH, LOOP = (Kind.IF,), (Kind.WHILE,)
         ([(LOOP, 1.3, Form.SPLIT), (LOOP, 1.4, Form.CARRIED)], [1.4, 1.3]),
         ([(LOOP, 1.3, Form.SPLIT), (PATH, 1.4, Form.CARRIED), (LOOP + PATH, 1.2, Form.SPLIT)], [1.4, 1.3]),
         ([(LOOP, 1.04, Form.SPLIT)], []),
+        ([(LOOP, 1.3, Form.IN_LANE), (LOOP + PATH, 1.2, Form.IN_LANE)], [1.3]),
     ],
 )
 def test_alternatives_differ_in_form_or_in_what_they_mark(

@@ -87,7 +87,10 @@ def test_a_run_tells_what_pays(folder: Path, capsys: pytest.CaptureFixture[str])
     assert "even" in out
     kernels = {kernel["kernel"]: kernel for kernel in json.loads(Path("advice.json").read_text())["kernels"]}
     assert kernels["steps"]["pays"]
-    assert kernels["steps"]["gain"] > 1.25
+    gain, (low, high) = kernels["steps"]["gain"], kernels["steps"]["gain_range"]
+    assert gain > 1.25
+    assert f"({low:.2f}x to {high:.2f}x)" in first
+    assert low < gain < high
     pragmas = [(p["pragma"], p["line"]) for p in kernels["steps"]["pragmas"]]
     assert pragmas == [("#pragma ccc for", 5), ("#pragma ccc while", 7)]
 
