@@ -369,6 +369,23 @@ extern "C" __global__ void __launch_bounds__(64) lock_free(ARGUMENTS) {
   }
 }
 
+// right: so does one that stops where there is nothing left to do
+extern "C" __global__ void __launch_bounds__(64) least_by_swaps(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i], seen = count[1], was, key = ~x;
+    do {
+      was = seen;
+      if (was >= key) break;
+      seen = atomicCAS(&count[1], was, key);
+    } while (seen != was);
+    unsigned y = x;
+#pragma ccc if
+    if (x & 1) y = work(x);
+    out[i] = y * 3 + x;
+  }
+}
+
 // CCC036: the loop goes on until all tasks have counted
 extern "C" __global__ void __launch_bounds__(64) worklist(ARGUMENTS) {
 #pragma ccc for
