@@ -102,12 +102,13 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def file_error(verb: str, path: str | os.PathLike[str], problem: OSError) -> CccError:
-    """The error (CCC086) for a file that the system does not let us ``verb``."""
+def file_error(verb: str, path: str | os.PathLike[str] | None, problem: OSError) -> CccError:
+    """The error (CCC086) for a file that the system does not let us ``verb``; it may be unknown which."""
     from cccopt.diagnostic import CccError, error  # takes 10 ms, so only for an error
 
     reason = (problem.strerror or (os.strerror(problem.errno) if problem.errno else str(problem))).lower()
-    return CccError(error("CCC086", f"cannot {verb} `{os.fspath(path)}`: {reason}"))
+    what = "standard output or a temporary file" if path is None else f"`{os.fspath(path)}`"
+    return CccError(error("CCC086", f"cannot {verb} {what}: {reason}"))
 
 
 def _is_special(target: str) -> bool:

@@ -234,9 +234,10 @@ def _chosen(found: Sequence[Advice], only: Sequence[_Numbered] | None) -> list[A
     chosen: dict[int, Advice] = {}
     for number, alternative in only:
         if number > len(known):
-            raise bad_argument(
-                str(number), f"suggestions are numbered from 1 to {len(known)}", "`--all` shows them"
-            )
+            if not known:
+                raise bad_argument(str(number), "there are no suggestions", "omit `--only`")
+            why = f"suggestions are numbered from 1 to {len(known)}"
+            raise bad_argument(str(number), why, "`--all` shows them")
         of_kernel = (known[number - 1], *known[number - 1].alternatives)
         if alternative > len(of_kernel):
             why = f"suggestion {number} has no such alternative"

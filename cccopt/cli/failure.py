@@ -37,7 +37,7 @@ def as_errors(problem: Exception, keep: str = "") -> CccError:
     if isinstance(problem, CccError):
         return problem
     if isinstance(problem, OSError):
-        return file_error("use", problem.filename or "standard output or a temporary file", problem)
+        return file_error("use", problem.filename or None, problem)
     return CccError(_internal(problem, keep))
 
 

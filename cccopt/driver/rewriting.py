@@ -79,8 +79,9 @@ def transform(
         The rewritten PTX and a report; the text as it was if no region is accepted.
 
     Raises:
-        CccError: For PTX that cannot be read (CCC001-009), for refused regions (CCC030-069, CCC104, CCC108,
-            CCC109), and for a form, memory or region that does not exist (CCC089).
+        CccError: For PTX that cannot be read (CCC001-009), for refused regions (CCC030-067, CCC104, CCC108,
+            CCC109), for a form, memory or region that does not exist (CCC089), and for a profile that cannot be read
+            (CCC086) or is not a profile (CCC069).
     """
     settings = Settings(ccc, keep_going, resident=resident or 0, form=form, only=only, stacks=stacks)
     options = replace(options_of(settings, name), profile=profile_in(profile))

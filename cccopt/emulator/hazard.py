@@ -214,8 +214,8 @@ class Hazards:
         needed = "`__syncwarp()` (`bar.warp.sync`)" if same_warp else "`__syncthreads()` (`bar.sync`)"
         return self._places.error(
             HAZARD,
-            f"hazard: {access.kind.value} at shared address {address:#x} by {self._shape.thread_name(lane)} after a"
-            f" {earlier.kind.value} by {earlier_lanes}",
+            f"hazard: {access.kind.value} at shared address {address:#x} by {self._shape.thread_name(lane)} after an"
+            f" earlier {earlier.kind.value} by {earlier_lanes}",
             access.item,
             why=f"no {needed} orders these two accesses",
             help=f"put a {needed} between them",

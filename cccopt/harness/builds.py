@@ -51,7 +51,7 @@ class Build:
 class NoBuild:
     """A build that does not exist, and why: a refusal with its code, or a source that this installation lacks.
 
-    ``by_headers``: the headers refuse to compile it, which is a result and not a failure.
+    ``by_headers``: a `static_assert` in the headers rejects it, which is a result and not a failure.
     """
 
     name: str

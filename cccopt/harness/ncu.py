@@ -143,7 +143,9 @@ def counted(
     counts: dict[str, Issues] = {}
     for (build, _), (_, values) in zip(shown, launches[: len(shown)], strict=True):
         if set(values) != set(metrics.names):
-            return Profiled(why=f"ncu gave only {', '.join(values) or 'nothing'} of a launch")
+            return Profiled(
+                why=f"ncu did not report all metrics of a launch; it reported {', '.join(values) or 'none'}"
+            )
         of_launch = metrics.counts(values)
         counts[build] = counts[build] + of_launch if build in counts else of_launch
     return Profiled(counts)

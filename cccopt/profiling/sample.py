@@ -44,7 +44,9 @@ class Sample:
 
 
 def together(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
-    """Add the numbers of groups; if one side has more, its further ones are added to the first ones again."""
+    """Add two lists of group sums, element by element; if one list is longer, its extra elements wrap around and are
+    added from the beginning of the shorter one.
+    """
     most, fewest = (a, b) if len(a) >= len(b) else (b, a)
     if not fewest:
         return tuple(most)

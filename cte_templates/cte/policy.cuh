@@ -37,8 +37,8 @@ namespace cte {
 /// **The members.**
 /// - `static constexpr bool whole_block`: whether the policy needs all threads of the block, or works for any lanes of a warp.
 /// - `temp<BlockDim, T, Call...>`: the shared memory of a block if `whole_block`, else of each warp. `Call` is the layout, the
-///   type of the indices and those of the descriptors, or nothing. Without them (a `cte::storage`), `temp` is as large and as
-///   aligned as for any call with values of type `T`. An empty class means no shared memory.
+///   type of the indices and those of the descriptors, or nothing. Without them (a `cte::storage`), `temp` has at least
+///   the size and the alignment that any call with values of type `T` needs. An empty class means no shared memory.
 /// - `reduce<BlockDim, Layout>(temp, begin, end, map, op, init, descriptors...)`: runs the tasks and returns the thread's result.
 ///
 /// **What `reduce` must do.**
@@ -114,7 +114,8 @@ __host__ __device__ constexpr bool declares_members() {
                       "nothing constructs or destroys the temp of a CTE policy: it must not have a constructor or destructor of its own "
                       "(see cte/policy.cuh)");
         static_assert(fits_in<temp, any>,
-                      "temp<BlockDim, T> of a CTE policy must be as large as that of any call with values of type T (see cte/policy.cuh)");
+                      "temp<BlockDim, T> of a CTE policy must have at least the size and the alignment of that of any "
+                      "call with values of type T (see cte/policy.cuh)");
         return is_plain_memory<temp> && is_plain_memory<any> && fits_in<temp, any>;
     } else {
         return false;

@@ -101,7 +101,7 @@ def test_output_that_cannot_be_written(words: str) -> None:
     )
     if "full" in words:
         assert done.returncode == 1
-        assert "error[CCC086]: cannot use `standard output" in done.stderr
+        assert "error[CCC086]: cannot use standard output" in done.stderr
         assert done.stderr.count("\n") == 1
     else:
         assert (done.returncode, done.stderr) == (0, "")

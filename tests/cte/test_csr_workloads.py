@@ -151,7 +151,7 @@ def test_lengths_are_the_values_where_those_are_whole_numbers_else_drawn() -> No
 def test_a_length_fits_31_bits(length: float, refused: bool) -> None:
     drawn = graph(2, "0-1 1-0", [1.0, length])
     if refused:
-        with pytest.raises(CccError, match=f"too long an edge: {int(np.float32(length))}"):
+        with pytest.raises(CccError, match=f"an edge is too long: {int(np.float32(length))}"):
             csr_workload.lengths(drawn, 1)
     else:
         assert csr_workload.lengths(drawn, 1).tolist() == [1, length]

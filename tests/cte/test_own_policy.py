@@ -100,7 +100,7 @@ BREACHES = {
     "needs more in a call": (
         "struct temp {};",
         "struct temp { int n[1 + sizeof...(Call)]; };",
-        "must be as large as that of any call",
+        "must have at least the size and the alignment of that of any call",
     ),
     "has no reduction": ("static T reduce(", "static T run(", "static T reduce(temp&"),
     "returns something else": ("static T reduce(", "static T* reduce(", "static T reduce(temp&"),

@@ -123,7 +123,7 @@ def test_every_reader_counts_not_only_the_last() -> None:
     @%p2 ld.shared.u32 %r6, [%r4];
     @%p2 st.shared.u32 [%r4], 9;
     """
-    with pytest.raises(EmulatorError, match="after a load by"):
+    with pytest.raises(EmulatorError, match="after an earlier load by"):
         run(body.format(barrier=""))
     run(body.format(barrier=WARP))
 

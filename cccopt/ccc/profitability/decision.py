@@ -43,8 +43,8 @@ HOW = (
 CLEARLY = 1.02
 """The factor by which a loop must be faster without a path for the difference to be more than rounding."""
 
-TOO_LITTLE = f"predictions are not exact enough for gains below {model.SAFE_GAIN}x"
-TOO_LITTLE_IN_LANE = f"predictions are not exact enough for gains below {model.IN_LANE_GAIN}x in this form"
+TOO_LITTLE = f"predictions are not accurate enough for gains below {model.SAFE_GAIN}x"
+TOO_LITTLE_IN_LANE = f"predictions are not accurate enough for gains below {model.IN_LANE_GAIN}x in this form"
 """Why a loop with a small predicted gain is left alone."""
 
 _NOTHING = "there is nothing to collect in this marked path: it stays as it is"

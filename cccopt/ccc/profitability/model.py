@@ -215,8 +215,8 @@ class Limit:
 def choose(loop: LoopFlow, kept: Collection[int] = (), limits: Sequence[Limit] = ()) -> frozenset[int]:
     """The paths to collect. All are chosen at first. While more are chosen than a limit allows, the path of least
     `worth` among the limit's paths is dropped, even one in ``kept``. Then, as long as the loop gets no slower, the path
-    or group of sorted paths is dropped without which it is fastest; paths in ``kept`` stay. What is inside a loop of
-    tasks is dropped with it. None are chosen if none are ``kept`` and the rest together gain too little.
+    or group of sorted paths whose removal leaves the loop fastest is dropped; paths in ``kept`` stay. What is inside a
+    loop of tasks is dropped with it. None are chosen if none are ``kept`` and the rest together gain too little.
     """
     chosen = frozenset(path.key for path in loop.paths)
     worths = {path.key: worth(path) for path in loop.paths}

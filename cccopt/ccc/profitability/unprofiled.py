@@ -1,7 +1,7 @@
 """What `auto` rewrites without a profile: code that, as far as is known, gains even if lanes do not differ.
 
 The code does not say how much lanes differ. If all of them take a path or run equally many inner iterations,
-collecting only costs: of 24 public kernels for which assumed numbers promised a gain, 13 ran slower
+collecting only adds cost: of 24 public kernels for which assumed numbers promised a gain, 13 ran slower
 (docs/decisions/0027-nothing-tells.md). Two things lower that risk:
 
 * Inner iterations that are laid side by side read memory side by side, whatever their number.

@@ -59,7 +59,7 @@ def read(path: str) -> Csr:
       rounded to float. A pattern gives a matrix without values. Complex matrices are refused.
     * ``.txt``: edges, `from to` or `from to value`, with comments after ``#`` or ``%``. Vertices keep their ids, so
       there may be rows without edges in between, unless ids are huge (over a million, and over eight times the number
-      of edges): then vertices are numbered by rising id. Edges have one direction; repeated ones stay.
+      of edges): then vertices are renumbered in ascending order of id. Edges have one direction; repeated ones stay.
     * ``.gr``: DIMACS shortest path, counted from 1 in the file and from 0 here. Repeated arcs stay.
 
     Raises `CccError`: CCC086 for a file that cannot be opened, CCC101 with line and column for one that is malformed,

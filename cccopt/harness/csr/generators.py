@@ -56,7 +56,7 @@ def erdos_renyi(size: str, seed: int) -> Csr:
 
 
 def power_law(size: str, seed: int) -> Csr:
-    """Rows of length k with a probability proportional to k**-2.1; longer rows than the cap are cut to it."""
+    """Rows of length k with a probability proportional to k**-2.1; rows longer than the cap are cut to it."""
     rows, cap = (4_000_000, 100_000) if size == FULL else (3_501, 2_000)
     drawn = random(seed)
     return _random_columns(np.minimum(drawn.zipf(2.1, rows), cap), drawn)

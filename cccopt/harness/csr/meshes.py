@@ -13,7 +13,7 @@ _BAND = 3
 def delaunay(points: int, drawn: np.random.Generator) -> Csr:
     """The triangulation of random points in a square, by scipy, as a graph; points are numbered along strips.
 
-    So neighbors have nearby numbers, as in meshes that are in use.
+    So neighbors have nearby numbers, as in meshes from practice.
     """
     places = drawn.random((points, 2))
     strips = np.floor(places[:, 1] * np.sqrt(points / 4))

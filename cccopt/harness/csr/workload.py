@@ -156,7 +156,7 @@ def lengths(graph: Csr, seed: int) -> NDArray[np.uint32]:
             raise CccError(
                 error(
                     "CCC101",
-                    f"too long an edge: {longest}",
+                    f"an edge is too long: {longest}",
                     why=f"the workloads add lengths in 32 bits: they must be less than {LIMIT}",
                     help="scale the lengths down",
                 )

@@ -35,8 +35,8 @@ struct queue {
     unsigned long long* size;
     unsigned long long capacity;
 
-    /// Appends `v`. Any lanes may call, at any time, also from within the function of a `for_each`: lanes that happen to append
-    /// to this queue together share an atomic operation.
+    /// Appends `v`. Any lanes may call, at any time, even from within the function passed to `for_each`: lanes that
+    /// happen to append to this queue together share an atomic operation.
     __device__ void push(Vertex v) const {
         // If the compiler has merged several calls into one, lanes may have different queues.
         append(v, __match_any_sync(__activemask(), reinterpret_cast<unsigned long long>(size)));

@@ -59,7 +59,7 @@ struct staging {
         __syncwarp();
     }
 
-    /// Appends `v`, now or by `flush`. Any lanes may call, at any time, also from within the function of a `for_each`.
+    /// Appends `v`, now or by `flush`. Any lanes may call, at any time, even from within the function passed to `for_each`.
     template <class Queue>
     __device__ void push(Vertex v, const Queue& to) {
         const int warp = detail::warp_number();

@@ -13,7 +13,7 @@ template <int BlockDim, class T>
 struct path_memory {
     static constexpr int per_thread = staged_per_thread<BlockDim, T>(BlockDim * (16 + sizeof(T)));
     listing_memory<BlockDim> lister;
-    unsigned long long bound[BlockDim], shift[BlockDim];  // where tasks end in the list, and what takes a place to an index
+    unsigned long long bound[BlockDim], shift[BlockDim];  // where tasks end in the list, and the offset that turns a place into an index
     values_of<T, BlockDim * per_thread> values;
     values_of<T, BlockDim> results;
     carry_memory<BlockDim, T> carries;

@@ -8,7 +8,7 @@ namespace cte {
 
 namespace detail {
 
-/// Where a warp's tasks end in its list, and what takes a place in the list to an index.
+/// Where a warp's tasks end in its list, and the offset that turns a place in the list into an index.
 template <class Index>
 struct searched_tasks {
     Index bound[lanes], shift[lanes];

@@ -10,7 +10,7 @@ namespace cte {
 
 namespace detail {
 
-/// Where a warp's tasks end in its list, what takes a place in the list to an index, and the tasks' results.
+/// Where a warp's tasks end in its list, the offset that turns a place in the list into an index, and the tasks' results.
 template <class T, class Index>
 struct chunks {
     Index bound[lanes], shift[lanes];

@@ -304,7 +304,7 @@ def test_a_file_that_is_no_graph_is_told_before_anything_is_compiled(
     ("name", "content", "said"),
     [
         ("bfs", "p sp 0 0\n", "error[CCC101]: the graph has no vertices\n"),
-        ("sssp", "p sp 2 1\na 1 2 2147483648\n", "error[CCC101]: too long an edge: 2147483648\n"),
+        ("sssp", "p sp 2 1\na 1 2 2147483648\n", "error[CCC101]: an edge is too long: 2147483648\n"),
     ],
 )
 def test_a_graph_that_an_algorithm_cannot_take_is_told_once(
