@@ -106,7 +106,8 @@ def summary(results: list[dict[str, Any]]) -> str:
         gains = [gain for each in results for gain in speedups(each, variant).values()]
         if gains:
             parts.append(
-                f"{variant}: {statistics.geometric_mean(gains):.3f} times plain (geometric mean of {len(gains)})"
+                f"{variant}: {statistics.geometric_mean(gains):.3f} times the speed of plain"
+                f" (geometric mean of {len(gains)})"
             )
     slower = [ratio for each in results if (ratio := slowdown(each, "always")) is not None]
     if slower:

@@ -1,6 +1,6 @@
 """Lark's token class, and the parts of Lark that lark-cython replaces if it is installed (extra ``fast``).
 
-With lark-cython, parsing takes two thirds of the time and makes the same nodes.
+With lark-cython, parsing takes two thirds as long and makes the same nodes.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ TABLE = (
         "no counters",
     ),
     (INSTRUMENT, ALL, "the same for all warps in any case, which may be slow", ""),
-    (INSTRUMENT, SAMPLED, "the same for one warp in 64, at little cost", ""),
+    (INSTRUMENT, SAMPLED, "the same for one warp in 64 (fewer if a kernel has very many branches), at little cost", ""),
     (INSTRUMENT, DETAILED, "the same sample, with histograms of branches and sectors of memory; slower", ""),
     (
         CANDIDATES,

@@ -43,8 +43,8 @@ class Failed(Exception):
 
 
 class Running:
-    """Running calls, which end with the ``with`` over this. Each has a session of its own, so what it has started ends
-    too. An interrupt from the terminal does not reach them.
+    """Running calls, which end when the ``with`` block of this object ends. Each has a session of its own, so what it
+    has started ends too. An interrupt from the terminal does not reach them.
     """
 
     def __init__(self) -> None:

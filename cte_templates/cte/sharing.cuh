@@ -326,7 +326,7 @@ class sharing {
     static constexpr int pieces = pieces_of<T>, warps = BlockDim / lanes, words = is_nothing<T> ? 0 : (sizeof(T) + 3) / 4;
     static constexpr int last_ones = pieces / 2;
     static constexpr int most_looks = 24;         // without `__nanosleep`
-    static constexpr int most_naps = 1 << 14;     // in case a task is posted that no warp owns
+    static constexpr int most_naps = 1 << 14;     // a bound, in case what an earlier block left looks like a task to be posted
     static constexpr int least_unit = 4 * lanes;  // taking a piece costs less than running this many, four turns at a time
     static constexpr int closure_words = std::is_empty_v<decltype(task::closure)> ? 0 : (sizeof(task::closure) + 7) / 8 * 2;
 

@@ -156,7 +156,7 @@ __device__ __forceinline__ T reduce_lanes(T value, int count, Reduce& op, unsign
 #pragma unroll
     for (int distance = 1; distance < width; distance *= 2) {
         const T above = shuffle_down<width>(value, distance, mask);
-        // What lanes that are not a multiple of 2 * distance compute is never read.
+        // The results of lanes whose rank is not a multiple of 2 * distance are never read.
         if (rank + distance < count) value = op(value, above);
     }
     return value;

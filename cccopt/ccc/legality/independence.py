@@ -133,7 +133,9 @@ class _Judge:
             named = self._named(dict.fromkeys([*unclear, *told]))
             return Judgement(State.OPEN, self._open(unproven, unclear), named, sums=sums)
         if conditions:
-            return Judgement(State.OPEN, "it holds under the conditions", (), _in_words(conditions), sums)
+            return Judgement(
+                State.OPEN, "it is proven if all of the conditions hold", (), _in_words(conditions), sums
+            )
         return Judgement(State.PROVEN, self._proven(accesses), sums=sums)
 
     # --- pairs of accesses ---

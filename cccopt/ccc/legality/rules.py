@@ -20,10 +20,11 @@ from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.carried_region import CarriedRegion
 from cccopt.ccc.legality.local_bytes import LocalBytes
 from cccopt.ccc.legality.local_memory import LocalMemory
+from cccopt.ccc.legality.locks import released_after
 from cccopt.ccc.legality.order import Clash, MemoryOrder
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.legality.remedies import remedies
-from cccopt.ccc.legality.waiting import waited_for
+from cccopt.ccc.legality.waiting import tried
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import Rule, refuse
 from cccopt.ccc.regions.marked_loops import Region
@@ -164,8 +165,9 @@ class _Rules:
                 raise self._refuse(refusal.CALL_IDENTITY, path, index, callee_of(instruction), min(read))
 
     def no_fence(self, path: Path) -> None:
-        """No fence, acquire, release, warp barrier, volatile access or spin on an atomic in L outside of P; and nothing
-        in P that orders memory accesses, if accesses follow P in its iteration.
+        """No fence, acquire, release, warp barrier, volatile access or spin on an atomic in L outside of P; no lock
+        that decides whether P runs and is released after it; and nothing in P that orders memory accesses, if accesses
+        follow P in its iteration.
         """
         if self._independent(path):
             return
@@ -181,6 +183,10 @@ class _Rules:
             # A lane that waits for a lock never reaches the vote at which its holder waits.
             if ordered or index in self._spinning or instruction.opcode.startswith("bar.warp"):
                 raise self._refuse(refusal.FENCE, path, index)
+        following = self.order.following(path)
+        release = released_after(self.view, self.region.nodes, path.nodes, following)
+        if release is not None:
+            raise self._refuse(refusal.FENCE, path, release)
 
     @cached_property
     def _orders(self) -> frozenset[int]:
@@ -288,9 +294,9 @@ class _Rules:
 
     @cached_property
     def _spinning(self) -> frozenset[int]:
-        """The statements of L for which an inner loop may wait."""
+        """The statements of L for which an inner loop waits or tries."""
         outer = self.view.blocks_of(self.region.nodes)
-        own = waited_for(self.view, (loop for loop in self.view.loops if loop.blocks < outer))
+        own = tried(self.view, (loop for loop in self.view.loops if loop.blocks < outer))
         code = self.view.instructions(self.region.nodes)
         calls = [(i, callee_of(s)) for i, s in code if isa.facts(s).control is Control.CALL]
         spinning = {name for name in {name for _, name in calls} if name is not None and self._spins(name)}
@@ -300,9 +306,7 @@ class _Rules:
         """Whether a function, or one that it calls, may wait like this."""
         names = called(self.view.module, [callee])
         functions = (f for f in self.view.module.functions() if f.name in names and f.body is not None)
-        return any(
-            waited_for(inner, inner.loops) for f in functions for inner in [view_of(self.view.module, f)]
-        )
+        return any(tried(inner, inner.loops) for f in functions for inner in [view_of(self.view.module, f)])
 
     def _independent(self, path: Path) -> bool:
         return path.annotation.independent or self.region.annotation.independent

@@ -53,9 +53,11 @@ def waiting(view: View, loops: Iterable[Loop]) -> int | None:
     return next((min(found) for loop in loops if (found := _Ends(view, loop).waits_for)), None)
 
 
-def waited_for(view: View, loops: Iterable[Loop]) -> frozenset[int]:
-    """All statements for whose results one of the ``loops`` may wait."""
-    return frozenset[int]().union(*(_Ends(view, loop).waits_for for loop in loops))
+def tried(view: View, loops: Iterable[Loop]) -> frozenset[int]:
+    """All statements for whose results one of the ``loops`` may wait, and the atomics that decide how long one tries,
+    even if it gives up in the end: a lane that goes on may hold a lock. After a lock-free update, it holds none.
+    """
+    return frozenset[int]().union(*(_Ends(view, loop).tries for loop in loops))
 
 
 def observes(instruction: Instruction) -> bool:
@@ -84,6 +86,16 @@ class _Ends:
         if any(self._ends_itself(block) for block in self._always()):
             return frozenset()
         return frozenset(i for i in self._deciding() if self._observes(i))
+
+    @property
+    def tries(self) -> frozenset[int]:
+        """The statements that the loop may wait for, and the atomics that decide when it ends; none if it is a
+        lock-free update.
+        """
+        tests = (test for block in self._always() for test in self._exit_tests(block))
+        if any(self._is_success(*test) for test in tests):
+            return frozenset()
+        return self.waits_for | {i for i in self._deciding() if self._memory(i) is Memory.ATOMIC}
 
     # --- what decides the exits ---
 
@@ -168,17 +180,20 @@ class _Ends:
 
     def _ends_itself(self, block: int) -> bool:
         """Whether the loop's own progress makes lanes leave it at the end of ``block``."""
+        return any(self._is_reached(*test) for test in self._exit_tests(block))
+
+    def _exit_tests(self, block: int) -> Iterator[tuple[int, Instruction, str]]:
+        """Comparisons each of which suffices for lanes to leave the loop at the end of ``block`` (see `_tests`)."""
         index = self.view.cfg.blocks[block].stop - 1
         branch = self.view.body[index]
         if not isinstance(branch, Instruction) or branch.guard is None:
-            return False
+            return
         leaves = not branch.guard.negated
         if branch.base == "bra":
             cfg = self.view.cfg
             target = next(t for t in cfg.successors[block] if EdgeKind.TAKEN in cfg.kinds[block, t])
             leaves = leaves == (target not in self.loop.blocks)
-        tests = self._tests(index, branch.guard.register.name, leaves)
-        return any(self._is_reached(*test) for test in tests)
+        yield from self._tests(index, branch.guard.register.name, leaves)
 
     def _tests(self, use: int, name: str, leaves: bool) -> Iterator[tuple[int, Instruction, str]]:
         """Comparisons each of which suffices for lanes to leave, given that they do if the predicate is ``leaves``: the
@@ -201,9 +216,13 @@ class _Ends:
     def _is_reached(self, test: int, statement: Instruction, compare: str) -> bool:
         _, first, second = statement.operands
         ways = ((first, second, compare), (second, first, _MIRRORED.get(compare, "")))
-        return any(
-            self._passes(test, *way) or (way[2] == "eq" and self._succeeds(test, *way[:2])) for way in ways
-        )
+        return any(self._passes(test, *way) for way in ways) or self._is_success(test, statement, compare)
+
+    def _is_success(self, test: int, statement: Instruction, compare: str) -> bool:
+        """Whether a comparison says that a compare-and-swap has found what the lane had read (`_succeeds`)."""
+        _, first, second = statement.operands
+        ways = ((first, second), (second, first))
+        return compare == "eq" and any(self._succeeds(test, *way) for way in ways)
 
     def _passes(self, test: int, growing: Operand, bound: Operand, compare: str) -> bool:
         """Whether the inner iterations bring an operand past a bound that none of them changes."""

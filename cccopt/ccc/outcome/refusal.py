@@ -172,8 +172,8 @@ STACK_POOL = Rule(
     "CCC043",
     "the context stacks need {} bytes of global memory for all warps that run at once, but may take only {}",
     "in global memory, each warp that runs at once needs stacks of its own",
-    "mark fewer paths, read fewer values before a path, or omit `--ccc-stacks=global`, which also puts stacks"
-    " into global memory that would fit into shared memory",
+    "mark fewer paths, read fewer values before a path, or omit `--ccc-stacks=global`, which puts even stacks"
+    " that would fit into shared memory into global memory",
 )
 UNKNOWN = Rule(
     "CCC044",
@@ -347,14 +347,16 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC037",),
     ),
     (
-        "no barrier is in the loop; no fence, volatile access or loop that waits on an atomic is outside the"
-        " path; no fence or volatile access is in a path that other accesses follow",
+        "no barrier is in the loop; no fence, volatile access or loop that waits or tries for another thread is outside"
+        " the path; no lock that decides whether the path runs is released after it; no fence or volatile access is in"
+        " a path that other accesses follow",
         ("CCC038", "CCC039"),
     ),
     ("nothing in the path depends on which lanes run it together", ("CCC040",)),
     (
         "functions called in the path can be inspected and do not read the thread's index; no call in the"
-        " loop ends the thread; the function does not call itself",
+        " loop ends the thread; the function that contains the loop cannot call"
+        " itself",
         ("CCC041", "CCC047"),
     ),
     (

@@ -34,7 +34,8 @@ def stack_remarks(view: View, region: Region, needed: int) -> tuple[Diagnostic, 
         found.append(
             refusal.remark(
                 "CCC056",
-                f"launches of `{view.function.name}` can request {needed:,} fewer bytes of dynamic shared memory",
+                f"the most dynamic shared memory that a launch of `{view.function.name}` can request drops by"
+                f" {needed:,} bytes",
                 region.annotation.place,
                 "the context stacks are static shared memory, and both come out of one block's budget",
             )

@@ -50,7 +50,7 @@ BUILDS: Mapping[str, Build] = {
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The decision for one kernel: the digests of the code that was measured, the name of its ``build``, and ``gain``,
-    the time of the plain kernel divided by that of this build, with the ends of its interval at 95 %.
+    the time of the plain kernel divided by that of this build, with the ends of its 95 % confidence interval.
     """
 
     digests: tuple[str, ...]

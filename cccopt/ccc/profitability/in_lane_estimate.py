@@ -1,11 +1,11 @@
 """What the in-lane form gains, in issue slots for one entry of the marked loop by a warp.
 
-Full warps would run the lanes' inner iterations in ``lanes / 32`` iterations. As the code is, the warp runs ``warps``
-of them: in each iteration of the marked loop, as many as its slowest lane. If one loop runs the inner iterations of m
-iterations of the marked one, the warp waits only for the lane that is slowest over all m, so its excess inner
-iterations shrink with the square root of m. A path at which lanes wait for `WAIT` of them runs for that many at a time.
-What is marked in such a path runs as often as before: a lane that leaves it comes back only when its next iteration
-takes the path. If it is always the same lanes that come to a point, only these are packed.
+Full warps would run the lanes' inner iterations in ``lanes / 32`` iterations. Without the rewrite, the warp runs
+``warps`` of them: in each iteration of the marked loop, as many as its slowest lane. If one loop runs the inner
+iterations of m iterations of the marked one, the warp waits only for the lane that is slowest over all m, so its excess
+inner iterations shrink with the square root of m. A path at which lanes wait for `WAIT` of them runs for that many at a
+time. What is marked in such a path runs as often as before: a lane that leaves it comes back only when its next
+iteration takes the path. If it is always the same lanes that come to a point, only these are packed.
 
 If the marked loop is not flattened, lanes begin their iterations and leave their inner loops together, as before.
 

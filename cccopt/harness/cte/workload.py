@@ -158,7 +158,7 @@ def name_of_form(form: str) -> str:
 
 
 def with_ours(build: str) -> str:
-    """The name of ``build``, which may be one with other headers, with our headers."""
+    """The name of the same build with our headers: ``build`` itself unless that is one with other headers."""
     return build.partition("@")[0]
 
 

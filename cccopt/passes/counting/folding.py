@@ -1,6 +1,7 @@
 """How the threads that leave a function together add up their own counters: a few at a time, each sum in one thread.
 
-The loads of these do not wait for each other, nor do the sums: a launch of few warps takes as long as its slowest warp.
+The loads of such a group of counters do not wait for one another, nor do their sums. That matters because a launch of
+few warps takes as long as its slowest warp.
 """
 
 from __future__ import annotations

@@ -170,7 +170,9 @@ class Adder:
     def add(
         self, counter: int, amount: Operand, leader: Guard, *, in_loop: bool = False
     ) -> Iterator[Statement]:
-        """The lane for which ``leader`` is true adds ``amount`` to the block's counter, in a loop to the global one."""
+        """The lane for which ``leader`` is true adds ``amount`` to the block's counter or, in a loop or if the block
+        has none, to the global one.
+        """
         if self.memory.name is not None and not in_loop:
             word = self.memory.word(self.memory.plain + counter - self.memory.own)
             yield op("red.shared.add.u32", word, amount, guard=leader)

@@ -7,7 +7,7 @@
 
 namespace cte {
 
-/// The edges that leave each vertex, in CSR form: edge `offsets[v]` to edge `offsets[v + 1] - 1` lead from `v` to `neighbors[edge]`.
+/// The edges that leave each vertex, in CSR form: edges `offsets[v]` to `offsets[v + 1] - 1` lead from `v`, each to `neighbors[edge]`.
 ///
 /// Use it for steps that push, and the same arrays of the transposed graph (CSC) for steps that pull. What edges have, such as
 /// weights, stays in arrays of your own: functions get the number of the edge.

@@ -305,6 +305,19 @@ extern "C" __global__ void __launch_bounds__(64) locked(ARGUMENTS) {
   }
 }
 
+// CCC039: the same, though the loop that takes the lock gives up after some attempts
+extern "C" __global__ void __launch_bounds__(64) locked_trying(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+    bool got = false;
+    for (int t = 0; t < 99 && !got; ++t) got = atomicCAS(&count[0], 0u, 1u) == 0;
+#pragma ccc if
+    if (x & 1) out[i] = work(x);
+    if (got) atomicExch(&count[0], 0u);
+  }
+}
+
 // CCC039: the same, where the result of an atomic decides by control alone how long the loop runs
 extern "C" __global__ void __launch_bounds__(64) locked_counting(ARGUMENTS) {
 #pragma ccc for
@@ -318,6 +331,23 @@ extern "C" __global__ void __launch_bounds__(64) locked_counting(ARGUMENTS) {
 #pragma ccc if
     if (x & 1) out[i] = work(x);
     atomicExch(&count[0], 0u);
+  }
+}
+
+// right: a lock that a lane takes only if it is free is released after the path
+extern "C" __global__ void __launch_bounds__(64) taken_if_free(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+    if (atomicExch(&out[i], 1u) == 0) {
+      unsigned y = x;
+#pragma ccc if
+      if (x & 1) {
+        y = work(x);
+        atomicAdd(&count[0], y);
+      }
+      atomicExch(&out[i], 0u);
+    }
   }
 }
 

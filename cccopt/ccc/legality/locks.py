@@ -1,0 +1,74 @@
+"""Locks that a lane takes without waiting: what an atomic returns decides whether it runs a path.
+
+        if (atomicCAS(&lock[k], 0, 1) == 0) {       taken, if no other thread holds it
+          if (c) sum[k] += x;                       the path
+          atomicExch(&lock[k], 0);                  released: as a task, the path would run after this
+        }
+
+An exchange or compare-and-swap counts as such if the code after the path may write to the location that it tested.
+Loops that wait for a lock, or try several times, are another matter (`cccopt.ccc.legality.waiting`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from cccopt.analysis import effects
+from cccopt.analysis.dominance import control_dependence
+from cccopt.analysis.reaching import ENTRY
+from cccopt.ccc.function.view import View
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Instruction
+from cccopt.ptx.isa import Control, Memory
+
+
+def released_after(
+    view: View, region: Collection[str], path: Collection[str], following: Iterable[int]
+) -> int | None:
+    """The first statement of ``following`` that may release a lock which decides whether a ``path`` of ``region`` runs.
+    Both are given by their nodes.
+    """
+    inside = frozenset(view.statements(region)) - frozenset(view.statements(path))
+    if not any(_takes(view, index) for index in inside):
+        return None
+    taken = [index for index in _deciding(view, view.blocks_of(path), inside) if _takes(view, index)]
+    writes = (index for index in following if _writes(view, index))
+    return next((w for w in writes if any(_may_clash(view, t, w) for t in taken)), None)
+
+
+def _deciding(view: View, path: Collection[int], inside: Collection[int]) -> frozenset[int]:
+    """The statements ``inside`` a region that decide, by data or control, whether the blocks of a path run."""
+    dependence = control_dependence(view.cfg)
+    found: set[int] = set()
+    work = [view.cfg.blocks[branch].stop - 1 for block in path for branch in dependence[block]]
+    while work:
+        index = work.pop()
+        if index in found or index not in inside:
+            continue
+        found.add(index)
+        for name in effects.needs(view.body[index]):
+            work += view.reaching.reaching(index, name) - {ENTRY}
+        work += [view.cfg.blocks[b].stop - 1 for b in dependence[view.cfg.block_of(index)]]
+    return frozenset(found)
+
+
+def _code(view: View, index: int) -> Iterable[Instruction]:
+    """An instruction, with the code of what it calls."""
+    statement = view.body[index]
+    return view.with_callees(statement) if isinstance(statement, Instruction) else ()
+
+
+def _takes(view: View, index: int) -> bool:
+    return any(i.base == "atom" and not {"cas", "exch"}.isdisjoint(i.parts) for i in _code(view, index))
+
+
+def _writes(view: View, index: int) -> bool:
+    return any(isa.facts(i).memory in (Memory.STORE, Memory.ATOMIC) for i in _code(view, index))
+
+
+def _may_clash(view: View, a: int, b: int) -> bool:
+    """Whether two statements may touch the same location; what functions access is not known."""
+    statements = (view.body[a], view.body[b])
+    if any(isinstance(s, Instruction) and isa.facts(s).control is Control.CALL for s in statements):
+        return True
+    return view.memory.may_clash(view.memory.access(a), view.memory.access(b))
