@@ -279,7 +279,7 @@ def _advice(
     best, is_best_chosen = surest(accepted) if chosen is None else best_chosen(accepted, chosen)
     others = alternatives(accepted, best) if chosen is not None and best is not None else []
 
-    def of(trial: Trial | None, does_pay: bool, others: tuple[Advice, ...]) -> Advice:
+    def of(trial: Trial | None, does_pay: bool) -> Advice:
         known = trial is not None and (chosen is not None or trial.sure)
         return Advice(
             unit,
@@ -291,10 +291,9 @@ def _advice(
             does_pay,
             time_ns,
             tried,
-            alternatives=others,
         )
 
-    return of(best, is_best_chosen, tuple(of(trial, False, ()) for trial in others))
+    return replace(of(best, is_best_chosen), alternatives=tuple(of(trial, False) for trial in others))
 
 
 def promises_of(advice: Advice) -> Sequence[tuple[Pragma, str]]:

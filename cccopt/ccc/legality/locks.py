@@ -5,7 +5,7 @@
           atomicExch(&lock[k], 0);                  released: as a task, the path would run after this
         }
 
-An exchange or compare-and-swap counts as such if the code after the path may write to the location that it tested.
+An atomic counts as such if the code after the path may write to the location that it tested.
 Loops that wait for a lock, or try several times, are another matter (`cccopt.ccc.legality.waiting`).
 """
 
@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from cccopt.analysis import effects
 from cccopt.analysis.dominance import control_dependence
-from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.deciding import deciding
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction
 from cccopt.ptx.isa import Control, Memory
@@ -31,25 +30,11 @@ def released_after(
     inside = frozenset(view.statements(region)) - frozenset(view.statements(path))
     if not any(_takes(view, index) for index in inside):
         return None
-    taken = [index for index in _deciding(view, view.blocks_of(path), inside) if _takes(view, index)]
+    dependence, blocks = control_dependence(view.cfg), view.blocks_of(path)
+    branches = frozenset[int]().union(*(dependence[block] for block in blocks))
+    taken = [index for index in deciding(view, branches, inside) if _takes(view, index)]
     writes = (index for index in following if _writes(view, index))
     return next((w for w in writes if any(_may_clash(view, t, w) for t in taken)), None)
-
-
-def _deciding(view: View, path: Collection[int], inside: Collection[int]) -> frozenset[int]:
-    """The statements ``inside`` a region that decide, by data or control, whether the blocks of a path run."""
-    dependence = control_dependence(view.cfg)
-    found: set[int] = set()
-    work = [view.cfg.blocks[branch].stop - 1 for block in path for branch in dependence[block]]
-    while work:
-        index = work.pop()
-        if index in found or index not in inside:
-            continue
-        found.add(index)
-        for name in effects.needs(view.body[index]):
-            work += view.reaching.reaching(index, name) - {ENTRY}
-        work += [view.cfg.blocks[b].stop - 1 for b in dependence[view.cfg.block_of(index)]]
-    return frozenset(found)
 
 
 def _code(view: View, index: int) -> Iterable[Instruction]:
@@ -59,7 +44,7 @@ def _code(view: View, index: int) -> Iterable[Instruction]:
 
 
 def _takes(view: View, index: int) -> bool:
-    return any(i.base == "atom" and not {"cas", "exch"}.isdisjoint(i.parts) for i in _code(view, index))
+    return any(i.base == "atom" for i in _code(view, index))
 
 
 def _writes(view: View, index: int) -> bool:

@@ -25,14 +25,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from cccopt.analysis import effects
 from cccopt.analysis.cfg import EdgeKind
 from cccopt.analysis.cost import integer
-from cccopt.analysis.dominance import control_dependence
 from cccopt.analysis.loops import Loop
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.function.calls import HARMLESS_CALLS
 from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.deciding import deciding
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register
 from cccopt.ptx.isa import Arithmetic, Control, Memory, callee_of
@@ -89,13 +88,13 @@ class _Ends:
 
     @property
     def tries(self) -> frozenset[int]:
-        """The statements that the loop may wait for, and the atomics that decide when it ends; none if it is a
-        lock-free update.
+        """The statements that the loop may wait for, and the atomics that decide when it ends, except for those of
+        lock-free updates.
         """
-        tests = (test for block in self._always() for test in self._exit_tests(block))
-        if any(self._is_success(*test) for test in tests):
-            return frozenset()
-        return self.waits_for | {i for i in self._deciding() if self._memory(i) is Memory.ATOMIC}
+        tests = [test for block in self._always() for test in self._exit_tests(block)]
+        updates = {swap for test in tests if (swap := self._succeeding(*test)) is not None}
+        atomics = {i for i in self._deciding() if self._memory(i) is Memory.ATOMIC}
+        return self.waits_for | (atomics - updates)
 
     # --- what decides the exits ---
 
@@ -111,27 +110,20 @@ class _Ends:
 
     def _deciding(self) -> frozenset[int]:
         """The statements of the loop that decide, by data, control and the lane's own memory, which lanes leave."""
-        view, inside = self.view, self.inside
-        dependence = control_dependence(view.cfg)
-        stores = [i for i in inside if self._memory(i) in (Memory.STORE, Memory.ATOMIC)]
-        calls = [i for i in inside if self._is_call(i)]
-        found: set[int] = set()
-        work = [view.cfg.blocks[b].stop - 1 for b in self._leaving()]
-        while work:
-            index = work.pop()
-            if index in found or index not in inside:
-                continue
-            found.add(index)
-            for name in effects.needs(view.body[index]):
-                work += view.reaching.reaching(index, name) - {ENTRY}
-            branches = dependence[view.cfg.block_of(index)]
-            work += [view.cfg.blocks[b].stop - 1 for b in branches]
-            if self._memory(index) is Memory.LOAD:
-                access = view.memory.access(index)
-                own = {"local", "param", "generic"} & access.spaces
-                work += [i for i in stores if own and view.memory.may_clash(access, view.memory.access(i))]
-                work += calls if own else []
-        return frozenset(found)
+        memory = self.view.memory
+        stores = [i for i in self.inside if self._memory(i) in (Memory.STORE, Memory.ATOMIC)]
+        calls = [i for i in self.inside if self._is_call(i)]
+
+        def stored(index: int) -> list[int]:
+            """What may have stored what a statement loads from the lane's own memory."""
+            if self._memory(index) is not Memory.LOAD:
+                return []
+            access = memory.access(index)
+            if not {"local", "param", "generic"} & access.spaces:
+                return []
+            return [*(i for i in stores if memory.may_clash(access, memory.access(i))), *calls]
+
+        return deciding(self.view, self._leaving(), self.inside, stored)
 
     def _observes(self, index: int) -> bool:
         statement = self.view.body[index]
@@ -216,13 +208,16 @@ class _Ends:
     def _is_reached(self, test: int, statement: Instruction, compare: str) -> bool:
         _, first, second = statement.operands
         ways = ((first, second, compare), (second, first, _MIRRORED.get(compare, "")))
-        return any(self._passes(test, *way) for way in ways) or self._is_success(test, statement, compare)
+        return (
+            any(self._passes(test, *way) for way in ways)
+            or self._succeeding(test, statement, compare) is not None
+        )
 
-    def _is_success(self, test: int, statement: Instruction, compare: str) -> bool:
-        """Whether a comparison says that a compare-and-swap has found what the lane had read (`_succeeds`)."""
+    def _succeeding(self, test: int, statement: Instruction, compare: str) -> int | None:
+        """The compare-and-swap of which a comparison says that it has found what the lane had read."""
         _, first, second = statement.operands
-        ways = ((first, second), (second, first))
-        return compare == "eq" and any(self._succeeds(test, *way) for way in ways)
+        ways = ((first, second), (second, first)) if compare == "eq" else ()
+        return next((swap for way in ways if (swap := self._swap(test, *way)) is not None), None)
 
     def _passes(self, test: int, growing: Operand, bound: Operand, compare: str) -> bool:
         """Whether the inner iterations bring an operand past a bound that none of them changes."""
@@ -255,24 +250,24 @@ class _Ends:
             isinstance(o, (Register, Literal)) and self._is_given(index, o) for o in statement.operands[1:]
         )
 
-    def _succeeds(self, test: int, result: Operand, expected: Operand) -> bool:
-        """Whether the operands are what a compare-and-swap returned and the value it expected, which was read from its
-        place.
+    def _swap(self, test: int, result: Operand, expected: Operand) -> int | None:
+        """The compare-and-swap of which the operands are what it returned and the value it expected, if that was read
+        from its place.
         """
         if not isinstance(result, Register) or not isinstance(expected, Register):
-            return False
+            return None
         swap = self._only(test, result.name)
         statement = None if swap is None else self.view.body[swap]
         if swap is None or not isinstance(statement, Instruction) or statement.parts[0] != "atom":
-            return False
+            return None
         if "cas" not in statement.parts or statement.guard is not None or not self.each_time(swap):
-            return False
+            return None
         reaching = self.view.reaching.reaching
         if statement.operands[2] != expected or reaching(swap, expected.name) != reaching(
             test, expected.name
         ):
-            return False
-        return self._is_of_place(swap, expected.name, swap, set())
+            return None
+        return swap if self._is_of_place(swap, expected.name, swap, set()) else None
 
     def _is_of_place(self, use: int, register: str, swap: int, seen: set[int]) -> bool:
         """Whether the register, as set in the loop, holds what ``swap``, or a load of its place, returned."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cccopt.ccc.function.view import view_of
-from cccopt.ccc.legality.waiting import waiting
+from cccopt.ccc.legality.waiting import tried, waiting
 from cccopt.ptx.parser import parse
 from tests.emulator.kernels import kernel
 
@@ -64,6 +64,24 @@ COUNTED = """
 )
 def test_a_bound_may_be_loaded_anew(bound: str, test: str, waits: bool) -> None:
     assert (found(COUNTED.format(bound=bound, test=test)) is not None) == waits
+
+
+UPDATE = """
+    ld.global.u32 %r5, [%rd2+4];
+    LOOP: mov.u32 %r6, %r5; {lock}
+    atom.global.cas.b32 %r5, [%rd2+4], %r6, 7;
+    setp.ne.u32 %p1, %r5, %r6; @%p1 bra LOOP;
+    OUT: st.global.u32 [%rd2], %r5;"""
+
+
+@pytest.mark.parametrize(
+    "lock", ["", "atom.global.exch.b32 %r4, [%rd2], 1; setp.eq.u32 %p2, %r4, 0; @%p2 bra OUT;"]
+)
+def test_a_lock_free_update_does_not_hide_a_lock(lock: str) -> None:
+    module = parse(kernel(UPDATE.format(lock=lock)))
+    view = view_of(module, next(f for f in module.functions() if f.name == "k"))
+    assert waiting(view, view.loops) is None  # it ends by itself
+    assert [view.body[i].opcode for i in tried(view, view.loops)] == ["atom.global.exch.b32"] * bool(lock)
 
 
 def found(body: str) -> int | None:

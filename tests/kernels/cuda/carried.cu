@@ -351,6 +351,19 @@ extern "C" __global__ void __launch_bounds__(64) taken_if_free(ARGUMENTS) {
   }
 }
 
+// right: the same with a bit of a word
+extern "C" __global__ void __launch_bounds__(64) taken_by_bit(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+    if ((atomicOr(&out[i], 1u) & 1) == 0) {
+#pragma ccc if
+      if (x & 1) atomicAdd(&count[0], work(x));
+      atomicAnd(&out[i], ~1u);
+    }
+  }
+}
+
 // CCC045: a task would hold the lock for which the other lanes wait
 extern "C" __global__ void __launch_bounds__(64) locked_inside(ARGUMENTS) {
 #pragma ccc for
