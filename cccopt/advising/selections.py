@@ -18,7 +18,9 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Operand, Register, SpecialRegister
 
 _SIZES, _POSITIONS = ("%nctaid", "%ntid"), ("%ctaid", "%tid", "%laneid")
-"""The prefixes of the special registers that hold the number of threads and blocks, and which one this is."""
+"""The prefixes of the special registers that hold the numbers of threads and blocks, and of those that hold the index
+of this thread or block.
+"""
 
 _MOST_PATHS = 12
 

@@ -25,7 +25,7 @@ code meets all three.
 CACHED = 8.0
 
 RETURNED = 1.5
-"""How many times as long as a load an atomic operation takes if it returns a value."""
+"""The latency of an atomic operation that returns a value, relative to that of a load."""
 
 DEPENDENT = 4.5
 """Cycles from an instruction to one that needs its result."""

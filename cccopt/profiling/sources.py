@@ -86,8 +86,8 @@ def files_of(functions: Iterable[FunctionRun]) -> tuple[str, ...]:
 
 
 def with_sources(run: RunFile, sources: Mapping[str, Source]) -> RunFile:
-    """Renumber the lines of ``run``, which have the compiler's numbers, without annotations, and add the hashes of the
-    ``sources``.
+    """Renumber the lines of ``run``, which have the compiler's numbers, so that annotations do not count, and add the
+    hashes of the ``sources``.
     """
     functions = tuple(
         replace(

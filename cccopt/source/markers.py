@@ -1,7 +1,7 @@
 """Markers as CUDA C++ statements: empty inline assembly whose comment cicc prints into PTX (TOOLCHAIN 3).
 
-Pins are empty assembly that reads a variable, so its value is in a register there. They do not write: a variable in
-memory that other threads update would get an old value back.
+Pins are empty assembly that reads a variable, so its value is in a register there. They do not write the variable:
+otherwise, one in memory that other threads update would get an old value back.
 
 ``"memory"`` keeps loads and stores on their side of it. nvcc substitutes nothing in assembly without operands, so
 ``%``, ``$`` and braces stay as they are (measured, 13.0). ptxas accepts no byte beyond ASCII, not even in a comment.

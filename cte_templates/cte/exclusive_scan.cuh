@@ -207,7 +207,7 @@ struct scan<automatic> {
 /// const int row = min(int(blockIdx.x * 256 + threadIdx.x), rows);
 /// const int begin = offsets[row], end = offsets[min(row + 1, rows)];
 /// const auto value = [=](int i) { return values[i]; };
-/// const auto put = [=](int i, float ahead) { out[i] = ahead; };
+/// const auto put = [=](int i, float before) { out[i] = before; };
 /// cte::exclusive_scan<256, cte::scanned>(begin, end, value, cte::plus{}, 0.0f, put);
 /// @endcode
 ///
@@ -218,10 +218,10 @@ struct scan<automatic> {
 /// @param map          gives the value of a fine task, once for each
 /// @param op           an associative operator; it need not commute
 /// @param init         the first operand of every prefix
-/// @param write        called once for each index. `map(i)` may be called before `write` for lower indices: `write` changes
-///                     nothing that `map` reads for other indices
+/// @param write        called once for each index. `map(i)` may be called before `write` for lower indices, so `write` must
+///                     not change anything that `map` reads for other indices
 /// @param descriptors  what `map` and `write` need of this thread's coarse task
-/// @return             the reduction of all the thread's values; `init` for an empty task
+/// @return             the reduction of `init` and then all the thread's values; `init` for an empty task
 ///
 /// The requirements and the undefined cases are those of `for_each_index`. In the reference kernel (bench/cte_registers.py), a call takes
 /// up to 32 registers and no shared memory; with `thread_warp_block` 64 bytes.

@@ -67,7 +67,7 @@ namespace cte {
 /// - Otherwise any lanes of a warp may call, at any time. No barrier of the block is allowed, and nothing may depend on another
 ///   warp's call. If `tools::whole_warp()`, all 32 lanes are there, and shuffles, votes and `__syncwarp()` are allowed. If not,
 ///   each lane runs its own task, for instance with `one_per_lane::reduce`.
-/// - `map` and `op` may leave the lanes diverged: a `__syncwarp()` comes before the lanes read what others wrote.
+/// - `map` and `op` may leave the lanes diverged, so call `__syncwarp()` before lanes read what others wrote.
 ///
 /// A policy of your own works with `for_each_index`, `for_each` and `storage_for`. `exclusive_scan` and `any` take the policies
 /// that they name. If the compiler can see that the contract is broken, it reports an error that says so.

@@ -53,8 +53,8 @@ from cccopt.ptx.ir import (
 from cccopt.ptx.isa import Control
 
 MANY = 4
-"""With at least this many points in a loop, they share the code that pushes tokens: one copy for each other point is
-too much.
+"""With at least this many points in a loop, they share the code that pushes tokens: a copy for each of the
+other points would be too much code.
 """
 
 _BRANCHES = (Control.BRANCH, Control.INDEXED)

@@ -94,7 +94,7 @@ class _Meaning:
         return is_nonzero(value) if name in self.truths else value == frozenset({self.constant})
 
     def allows(self, name: str, value: Values) -> bool:
-        """Whether a register that holds ``value`` says that the flag is set or that it is not."""
+        """Whether ``value`` is one that a register of the flag holds, be the flag set or not."""
         return name in self.truths or is_among(value, self.other | {self.constant})
 
 

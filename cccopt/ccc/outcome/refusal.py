@@ -223,7 +223,8 @@ VANISHED = Rule(
     "CCC053",
     "nothing is left of this annotated {} in the compiled code",
     "the compiler removed it, merged it with other code or took it apart",
-    "see what the compiler made of it with `nvcc -ptx`; an empty or constant condition is the usual cause",
+    "see what the compiler made of it with `nvcc -ptx`; an empty body or a constant condition is the usual"
+    " cause",
 )
 
 GRID_SYNCHRONISED = Rule(

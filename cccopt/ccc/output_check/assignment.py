@@ -24,7 +24,9 @@ from cccopt.ccc.output_check.regions import FunctionCode, Violation
 from cccopt.ptx.ir import Function, Instruction, Literal, Register, Statement
 
 _MOST = 100_000
-"""The most pairs of a block and known flags that a search visits; beyond, the register counts as read unwritten."""
+"""The most pairs of a block and known flags that a search visits; beyond that, the register counts as read
+before it is written.
+"""
 
 
 def assignment_violations(before: Function, code: FunctionCode) -> Iterator[Violation]:

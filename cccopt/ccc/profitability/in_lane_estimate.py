@@ -48,7 +48,7 @@ _MOST, _FEW = 1000.0, 0.01
 """Bounds of a sum: iterations beyond the first number, and those rarer than the second, do not count."""
 
 _LEVEL = 1.02
-"""How many times the average inner iterations the slowest lane may run for all lanes to count as equal."""
+"""All lanes count as equal if the slowest runs at most this many times the average number of inner iterations."""
 
 
 @dataclass(frozen=True, slots=True)

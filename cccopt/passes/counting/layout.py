@@ -22,7 +22,7 @@ from typing import Any
 FORMAT = 5
 
 OUTSIDE = -1
-"""Stands in for a unit: the outside, from which control enters the function and to which it leaves."""
+"""Stands in for a unit: the outside, from which control enters the function and to which it returns."""
 
 UNKNOWN = -1
 """Instead of a counter: there is none."""

@@ -23,7 +23,7 @@ struct pieces {
 /// A form for whole kernels: `reduce` runs tasks much as `cte::automatic` does. Once a warp finds that more than `Most` fine tasks of
 /// a task are left, it leaves them to a second kernel, `finish`, which adds them to the results by atomics.
 ///
-/// Use it if a few tasks are as long as thousands of others. It needs no preprocessing and no host step in between. The
+/// Use it if a few tasks are each as long as thousands of others together. It needs no preprocessing and no host step in between. The
 /// order of a long task's values is not kept.
 ///
 /// @code

@@ -180,8 +180,8 @@ struct merge_path {
     /// @param op, init, put  as in `reduce`
     /// @param carries        what `reduce` wrote
     ///
-    /// All threads of a one-dimensional grid call, in blocks of `BlockDim` threads. One block is enough; `blocks / BlockDim` blocks
-    /// are fast.
+    /// All threads of a one-dimensional grid call, in blocks of `BlockDim` threads. One block is enough; with
+    /// `blocks / BlockDim` blocks, it is fast.
     template <class T, class Index, class Reduce, class Put>
     __device__ static void fix_up(fix_up_temp<T>& shared, int blocks, const Index* __restrict__ offsets, Reduce op, T init, Put put,
                                   const carry<T, Index>* __restrict__ carries) {

@@ -146,7 +146,7 @@ class block_part {
 
 /// A policy: a block lists the fine tasks of all its threads, and each warp runs an equal, contiguous part of the list.
 ///
-/// Use it if the whole block calls, and some tasks have more than a thousand fine tasks, with few empty ones among them.
+/// Use it if the whole block calls, some tasks have more than a thousand fine tasks, and few tasks are empty.
 ///
 /// @code
 /// __shared__ cte::storage_for<256, cte::block, float> shared;
