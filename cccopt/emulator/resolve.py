@@ -113,6 +113,10 @@ class Resolver:
         )
 
     def _slot(self, declared: _Declared) -> Slot:
+        if declared.type.endswith("128"):
+            raise self._places.error(
+                UNSUPPORTED, f"register `{declared.name}` of type {declared.type} is not supported"
+            )
         slot = Slot(len(self.slots), register_dtype(declared.type), declared.name)
         self.slots.append(slot)
         return slot

@@ -47,3 +47,7 @@ def special_registers(shape: Shape, static_shared: int, shared: int) -> dict[str
     return {
         name: np.asarray(v).astype(np.uint64 if name in _WIDE else np.uint32) for name, v in found.items()
     }
+
+
+KEPT = frozenset(special_registers(Shape((1, 1, 1), (1, 1, 1)), 0, 0))
+"""The names of those that have a value."""

@@ -14,8 +14,14 @@ from cccopt.emulator.pieces import Decoded, MemoryOperand, Modified, Modifier, S
 from cccopt.emulator.places import Places
 from cccopt.emulator.semantics import PRED, TYPES, Type
 from cccopt.emulator.semantics.operation import unsigned
+from cccopt.emulator.special_registers import KEPT
 from cccopt.ptx.ir import Literal, SpecialRegister, Wildcard
 from cccopt.ptx.special import SPECIAL_TYPES
+
+_TICKING = frozenset(
+    {"%clock", "%clock64", "%clock_hi", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"}
+)
+"""The special registers that change during a launch."""
 
 _U4: Type = np.dtype("u4")
 _U8: Type = np.dtype("u8")
@@ -184,10 +190,10 @@ class Values:
 
     def special(self, item: Decoded, name: str, dtype: Type, narrows: bool) -> NamedValue:
         """The value of a special register."""
-        if name not in SPECIAL_TYPES:
-            raise self.places.error(UNSUPPORTED, f"special register `{name}`", item)
+        if name not in SPECIAL_TYPES or name not in _TICKING | KEPT:
+            raise self.places.error(UNSUPPORTED, f"special register `{name}` is not supported", item)
         width: Type = _U8 if SPECIAL_TYPES[name] == "b64" else _U4
-        if name in ("%clock", "%clock64", "%globaltimer", "%clock_hi", "%globaltimer_lo", "%globaltimer_hi"):
+        if name in _TICKING:
             shift = 32 if name.endswith("_hi") else 0
             value = self.emit(
                 f"np.full(n, (ticks() >> {shift}) & 0x{'F' * (2 * width.itemsize)}, T_{type_name(width)})",

@@ -44,7 +44,7 @@ from cccopt.ccc.profitability.unrolled import unrolled_loops
 from cccopt.ccc.regions.marked_loops import Region, annotations_in_loops, find, related
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes import carried_form, in_lane_form
-from cccopt.passes.measured import measured
+from cccopt.passes.measured import measured, trips
 from cccopt.passes.options import Options
 from cccopt.passes.profile_fit import misfits
 from cccopt.passes.refused import left
@@ -149,7 +149,7 @@ def _region(function: Function, view: View, region: Region, options: Options) ->
     """The function with ``region`` rewritten, or with only its markers removed if that would not pay."""
     if region.annotation.alone:
         return in_lane_form.alone(view, region)
-    analysis = RegionAnalysis(view, region, options.expand)
+    analysis = RegionAnalysis(view, region, options.expand, trips(view.module, function, region, options))
     if options.form == Form.IN_LANE or (options.form == Form.AUTO and region.annotation.in_lane):
         return in_lane_form.rewritten(view, region, function, options, None)
     try:
@@ -294,7 +294,7 @@ def _decided(analysis: RegionAnalysis, function: Function, plan: Plan | None, op
         paths = range(len(region.all_paths()))
         # Plans take names: those of trial plans come from a view of their own.
         spare = view_of(view.module, function)
-        alone = (RegionAnalysis(spare, pruned(region, [key]), analysis.expand) for key in paths)
+        alone = (replace(analysis, view=spare, region=pruned(region, [key])) for key in paths)
         stacks = {key: _stack_bytes(one, options) for key, one in enumerate(alone)}
     else:
         stacks = {key: path.stack.shared_bytes for key, path in enumerate(plan.all_paths())}
@@ -322,7 +322,7 @@ def _smaller(
     region = analysis.region
     view = view_of(analysis.view.module, function)
     (same,) = (r for r in find(view, frozenset(view.annotations)).regions if r.header == region.header)
-    smaller = RegionAnalysis(view, pruned(same, decision.chosen), analysis.expand)
+    smaller = replace(analysis, view=view, region=pruned(same, decision.chosen))
     try:
         return view, legal_plan(smaller, options.form, options.stack_options)
     except Refusal:

@@ -23,3 +23,9 @@ def measured(
         return None
     threads, _ = block_threads(function, region)
     return shared_by(regions, warps_at_once(module, threads, options.resident))
+
+
+def trips(module: Module, function: Function, region: Region, options: Options) -> Mapping[int, float]:
+    """The inner iterations of a lane on average, by region, for the inner loops that lanes came to."""
+    found = measured(module, function, region, options) or {}
+    return {number: of.lanes / of.entered for number, of in found.items() if of.entered}

@@ -132,7 +132,8 @@ class Facts:
     it updates a register or memory. ``uniform``: all lanes of its mask get the same result. ``collective``: the
     lanes of its mask meet or exchange values. ``barrier``: the threads of a block or cluster meet. ``cluster``: it
     touches other blocks of the cluster. ``grouped``: warps work as a group on registers that they hand
-    over or on tensor memory. ``wider``: an operand may be wider than its type.
+    over or on tensor memory. ``wider``: an operand may be wider than its type. ``carries``: it reads the carry flag,
+    ``sets_carry``: it writes it.
     """
 
     known: bool
@@ -158,6 +159,8 @@ class Facts:
     cluster: bool = False
     grouped: bool = False
     wider: bool = False
+    carries: bool = False
+    sets_carry: bool = False
 
 
 _ORDERED = frozenset(("acquire", "release", "acq_rel", "sc"))
@@ -234,6 +237,8 @@ def _facts(opcode: str, kinds: tuple[type, ...]) -> Facts:
         cluster="cluster" in effects,
         grouped="grouped" in effects,
         wider="wider" in effects,
+        carries="carries" in effects,
+        sets_carry="cc" in parts,
     )
 
 

@@ -17,9 +17,9 @@ grids or work in flight, or such a wait waits for it: an arrival, a copy that be
 of a warp meet), ``uniform`` (each of these lanes gets the same result), ``barrier`` (threads of a block or cluster
 meet), ``cluster`` (it touches other blocks), ``grouped`` (warps work as a group) and ``wider`` (an operand may be wider
 than its type: 9.4.1). There are also ``linear`` (in each source), the operator with which it updates its destination
-(``+``, ``min``), what it computes (`cccopt.ptx.isa.Arithmetic`), and the control words ``branch``, ``indexed``,
-``call``, ``return``, ``exit``, ``trap``. ``space`` is that of a memory access whose opcode does not name it. ``cost``
-names a row of ``COSTS``.
+(``+``, ``min``), ``carries`` (it reads the carry flag), what it computes (`cccopt.ptx.isa.Arithmetic`), and the control
+words ``branch``, ``indexed``, ``call``, ``return``, ``exit``, ``trap``. ``space`` is that of a memory access whose
+opcode does not name it. ``cost`` names a row of ``COSTS``.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ COSTS: dict[str, dict[str, float]] = {
 
 
 def _arithmetic() -> Iterator[Row]:
-    carry = ""  # reads or writes the carry flag, which is not an operand: not pure
-    yield from _rows("add.cc", "d:0 u:0 u:0", f"{carry} sum", since="1.2")
-    yield from _rows("sub.cc", "d:0 u:0 u:0", f"{carry} difference", since="1.2")
-    yield from _rows("addc subc", "d:0 u:0 u:0", carry, since="1.2")
-    yield from _rows("mad.cc", "d:0 u:0 u:0 u:0", f"{carry} product-sum", "mul", since="3.0 sm_20")
-    yield from _rows("madc", "d:0 u:0 u:0 u:0", carry, "mul", since="3.0 sm_20")
+    # The carry flag is not an operand: what reads or writes it is not pure.
+    yield from _rows("add.cc", "d:0 u:0 u:0", "sum", since="1.2")
+    yield from _rows("sub.cc", "d:0 u:0 u:0", "difference", since="1.2")
+    yield from _rows("addc subc", "d:0 u:0 u:0", "carries", since="1.2")
+    yield from _rows("mad.cc", "d:0 u:0 u:0 u:0", "product-sum", "mul", since="3.0 sm_20")
+    yield from _rows("madc", "d:0 u:0 u:0 u:0", "carries", "mul", since="3.0 sm_20")
     yield from _rows("add", "d:0 u:-1 u:0", "pure sum linear +")
     yield from _rows("sub", "d:0 u:-1 u:0", "pure difference linear +")
     yield from _rows("min", "d:0 u:0 u:0 u:0?", "pure min", "compare")
@@ -188,10 +188,10 @@ def _memory() -> Iterator[Row]:
     yield from _rows("multimem.ld_reduce", "d:-1 m", "load sync cluster", "memory", since="8.1 sm_90")
     yield from _rows("multimem.st multimem.red", "m u:-1", "atomic sync cluster", "memory", since="8.1 sm_90")
     yield from _asynchronous_copies()
-    yield from _rows("tex", "d:0 m u*", "load wider", "memory", "generic")
-    yield from _rows("tld4", "d:0 m u*", "load wider", "memory", "generic", since="2.0 sm_20")
-    yield from _rows("suld", "d:0 m", "load wider", "memory", "generic", since="1.5")
-    yield from _rows("sust", "m u:0", "store wider", "memory", "generic", since="1.5")
+    yield from _rows("tex", "d:0 m u*", "load wider", "memory", "global")
+    yield from _rows("tld4", "d:0 m u*", "load wider", "memory", "global", since="2.0 sm_20")
+    yield from _rows("suld", "d:0 m", "load wider", "memory", "global", since="1.5")
+    yield from _rows("sust", "m u:0", "store wider", "memory", "global", since="1.5")
     yield from _rows("sured", "m u:0", "atomic wider", "memory", "generic", since="2.0 sm_20")
     yield from _rows("txq suq", "d:0 m u:b32?", "", "memory", since="1.5")
     yield from _rows("tensormap.replace", "m u u?", "store", "memory", since="8.3 sm_90a")

@@ -46,6 +46,12 @@ __device__ __forceinline__ void cas_add(unsigned* cell, unsigned x) {
   unsigned seen = *cell, was;
   do { was = seen; seen = atomicCAS(cell, was, was + x); } while (seen != was);
 }
+__device__ __forceinline__ unsigned set_carry(unsigned x, unsigned y) {
+  unsigned low; asm volatile("add.cc.u32 %0, %1, %2;" : "=r"(low) : "r"(x), "r"(y)); return low;
+}
+__device__ __forceinline__ unsigned with_carry(unsigned x, unsigned y) {
+  unsigned limb; asm volatile("addc.cc.u32 %0, %1, %2;" : "=r"(limb) : "r"(x), "r"(y)); return limb;
+}
 __device__ unsigned locks[64];
 __device__ __forceinline__ void locked_add(unsigned* lock, unsigned* cell, unsigned x) {
   bool done = false;
@@ -60,6 +66,9 @@ __device__ __forceinline__ void locked_add(unsigned* lock, unsigned* cell, unsig
 }
 """
 """What the idioms call; it needs ``hash32``."""
+
+RARE = ("lock", "carry")
+"""Idioms with draws of their own, so that kernels without them stay as they were."""
 
 
 @dataclass
@@ -87,6 +96,7 @@ class Idioms:
             "constant": lambda v: f"lut[({v.unsigned(1)}) & 15u]",
             "lane": lambda v: self.random.choice(("lane()", f"lane_far({v.unsigned(1)})")),
             "cached": self._cached,
+            "carry": self._carry,
             "library": lambda v: f"(unsigned)pow((double)(({v.unsigned(1)}) & 255u) + 1.0, 1.7)",
         }
         self._statements = {
@@ -111,11 +121,13 @@ class Idioms:
         draw = Random(seed * 104729 + 17)
         found = cls(draw, meeting)
         if draw.random() < 0.3:
-            every = sorted({*found._expressions, *found._statements} - {"lock"})
+            every = sorted({*found._expressions, *found._statements} - {*RARE})
             found.kinds = tuple(draw.sample(every, draw.choice((1, 1, 2, 3))))
             found.kept = kept and draw.random() < 0.7
         if Random(seed * 104729 + 18).random() < 0.03:  # of its own, so that all others stay as they were
             found.kinds += ("lock",)
+        if Random(seed * 104729 + 19).random() < 0.03:
+            found.kinds += ("carry",)
         return found
 
     def before(self) -> list[str]:
@@ -128,7 +140,8 @@ class Idioms:
     def begin(self) -> list[str]:
         """What an iteration begins with, after which its statements may use idioms."""
         self.open = bool(self.kinds)
-        return [self._state("at")] if "generator" in self.kinds and not self.kept else []
+        state = [self._state("at")] if "generator" in self.kinds and not self.kept else []
+        return [*state, "set_carry(at, at * 77u);"] if "carry" in self.kinds else state
 
     def end(self) -> None:
         """What follows is not the iteration's."""
@@ -171,6 +184,10 @@ class Idioms:
 
     def _generator(self, values: Values) -> list[str]:
         return self._declared(values, self.random.choice(("next_far(&rng)", "next_near(rng)")))
+
+    def _carry(self, values: Values) -> str:
+        call = self.random.choice(("with_carry", "with_carry", "set_carry"))
+        return f"{call}({values.unsigned(1)}, {values.unsigned(1)} | 0xf0000000u)"
 
     def _cached(self, values: Values) -> str:
         place = f"a[({values.unsigned(1)}) % items]"

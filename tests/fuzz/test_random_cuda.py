@@ -24,6 +24,7 @@ IDIOMS = (
     r"grow\(map",
     r"cas_add\(&",
     r"locked_add\(&",
+    r"with_carry\(",
     r"pair_of\(",
     r"lane_far\(",
     r"lut\[",

@@ -31,6 +31,7 @@ from operator import or_
 from cccopt.analysis import effects
 from cccopt.analysis.dataflow import Analysis, Direction, FlowGraph, solve
 from cccopt.analysis.dominance import EXIT, dependence, immediate_dominators
+from cccopt.analysis.loops import Loop
 from cccopt.ccc.function.graph import Leave, Node, reachable, targets
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.lost_values import computed_value
@@ -357,15 +358,31 @@ class Carrying:
         view = self.view
         twice = kept & self.code
         inner = [loop for loop in view.loops if view.names_of(loop.blocks) <= nodes]
-        for index in sorted(twice):
-            if any(view.cfg.block_of(index) in loop.blocks for loop in inner):
-                raise self._dependent(point, index)
+        for loop in inner:
+            looping = [index for index in sorted(twice) if view.cfg.block_of(index) in loop.blocks]
+            if looping:
+                raise self._dependent(
+                    point, next((i for i in looping if self._leaves(i, loop, kept)), looping[0])
+                )
         marked = self._marked(point) & self.code
+        if not marked:
+            raise refuse(refusal.VANISHED, point.annotation.place, "path")
         if marked <= kept:
             # The lane would do all of the work itself.
-            raise self._dependent(point, min(kept, default=min(self._marked(point))))
+            raise self._dependent(point, min(marked))
         if sum(isa.facts(s).slots for i in twice if isinstance(s := view.body[i], Instruction)) > DEAR:
             raise self._dependent(point, min(twice))
+
+    def _leaves(self, index: int, loop: Loop, kept: frozenset[int]) -> bool:
+        """Whether one of the ``kept`` statements outside of ``loop`` reads what a statement in it writes."""
+        view = self.view
+        outside = [i for i in kept if view.cfg.block_of(i) not in loop.blocks]
+        written = effects.writes(view.body[index])
+        return any(
+            index in view.reaching.reaching(i, n)
+            for i in outside
+            for n in effects.needs(view.body[i]) & written
+        )
 
     def _dependent(self, point: Point, index: int) -> Refusal:
         value = computed_value(self.view, index)

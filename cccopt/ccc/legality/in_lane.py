@@ -17,6 +17,7 @@ from cccopt.ccc.function.annotations import vouches
 from cccopt.ccc.function.calls import (
     HARMLESS_CALLS,
     called,
+    called_code,
     callees,
     shared_variables,
     with_callees,
@@ -186,13 +187,14 @@ class _Rules:
 
     @cached_property
     def _has_shared(self) -> bool:
-        """Whether a generic address may point into shared memory: a function of the module has some, or an unknown
-        caller may.
+        """Whether a generic address may point into shared memory: a function that runs together with this one has some,
+        or an unknown caller may.
         """
         module, own = self.view.module, self.view.function
-        if own.kind != "entry" and "visible" in own.linkage:
-            return True
-        return any(shared_variables(module, function) for function in (own, *module.functions()))
+        if own.kind == "entry" and not any(_is_indirect(i) for i in called_code(module, own.name)):
+            return bool(shared_variables(module, own))
+        outside = own.kind != "entry" and "visible" in own.linkage
+        return outside or any(shared_variables(module, function) for function in (own, *module.functions()))
 
     def _refuse(self, rule: Rule, index: int, *details: object) -> Refusal:
         notes = self.view.origins.notes("here", index)
@@ -209,3 +211,8 @@ def _loads(instruction: Instruction) -> bool:
 def _stores(instruction: Instruction) -> bool:
     facts = isa.facts(instruction)
     return facts.memory in (Memory.STORE, Memory.ATOMIC) and facts.space in ("shared", "generic")
+
+
+def _is_indirect(instruction: Instruction) -> bool:
+    """Whether an instruction calls through a pointer."""
+    return isa.facts(instruction).control is Control.CALL and callee_of(instruction) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from cccopt.ccc.function.view import View
@@ -17,11 +17,14 @@ from cccopt.ccc.regions.paths import Path
 
 @dataclass(frozen=True)
 class RegionAnalysis:
-    """One marked loop in the function that contains it. If ``expand``, counted loops may be expanded over the warp."""
+    """One marked loop in the function that contains it. If ``expand``, counted loops may be expanded over the warp.
+    ``trips`` are the inner iterations of a lane on average, by region, for the loops of tasks for which they are known.
+    """
 
     view: View
     region: Region
     expand: bool = True
+    trips: Mapping[int, float] = field(default_factory=dict)
 
     @cached_property
     def reductions(self) -> Reductions:

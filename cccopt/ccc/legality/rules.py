@@ -8,11 +8,12 @@ rewritten are refused where they are found (`cccopt.ccc.regions`), contexts and 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from cccopt.analysis import effects
+from cccopt.analysis.carry import carry_readers
 from cccopt.ccc.function.annotations import vouches
 from cccopt.ccc.function.calls import HARMLESS_CALLS, called, callees
 from cccopt.ccc.function.origins import Note
@@ -46,6 +47,7 @@ def check(analysis: RegionAnalysis) -> None:
     rules.own_local_memory()
     rules.no_local_memory_of_callers()
     for path in analysis.region.all_paths():
+        rules.no_carry_flag(path, path.begin, path.end)
         rules.no_parameter(path)
         rules.no_collective(path)
         rules.no_opaque_call(path)
@@ -67,6 +69,7 @@ def check_carried(carried: CarriedRegion) -> None:
     carried.local.check()
     rules.no_local_memory_of_callers()
     for path in carried.region.paths:
+        rules.no_carry_flag(path, path.begin, carried.region.header)
         rules.no_parameter(path)
         rules.no_collective(path)
         rules.no_opaque_call(path)
@@ -102,6 +105,12 @@ class _Rules:
     def no_lost_value(self) -> None:
         """What P writes is not read after it, or its readers sink into the task, or the lane can compute it again."""
         _ = self.analysis.sunk
+
+    def no_carry_flag(self, path: Path, *nodes: str) -> None:
+        """The carry flag is not live at the beginning of ``nodes``, where lanes may go on with another task."""
+        for block in self.view.blocks_of(nodes):
+            if block in self._carry:
+                raise self._refuse(refusal.CARRY_FLAG, path, self._carry[block])
 
     def no_recursion(self) -> None:
         """The function of L does not call itself, directly or not: a stack holds the tasks of one run."""
@@ -291,6 +300,10 @@ class _Rules:
         """The instructions that run as tasks of the path."""
         found = ((index, self.view.body[index]) for index in self.order.deferred(path))
         return [(index, s) for index, s in found if isinstance(s, Instruction)]
+
+    @cached_property
+    def _carry(self) -> Mapping[int, int]:
+        return carry_readers(self.view.cfg, self.view.body)
 
     @cached_property
     def _spinning(self) -> frozenset[int]:

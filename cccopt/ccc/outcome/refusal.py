@@ -76,6 +76,12 @@ REDUCTIONS = Rule(
     "any lane may update a reduction, in any order, so the clause has to cover each of these registers",
     "name all variables that paths update by this operator, or none",
 )
+CARRY_FLAG = Rule(
+    "CCC122",
+    "the carry flag is set before the marked path begins or ends, and read after that",
+    "the path may run later and in another lane, whose carry flag has a different value",
+    "put all instructions of the chain (`add.cc`, `addc`, ...) into one `asm` statement",
+)
 MEMORY = Rule(
     "CCC036",
     "the marked path and the rest of its iteration may touch the same memory",

@@ -109,6 +109,7 @@ class _Planner:
         self.view = view
         self.region = analysis.region
         self.expand = analysis.expand
+        self.trips = analysis.trips
         self.sunk = analysis.sunk
         groups = analysis.exclusive
         self.grouped = {path.begin for group in groups for path in group} if one_stack else set()
@@ -193,7 +194,8 @@ class _Planner:
         """The chunk of a path: 1 if there are paths inside it, which need the whole warp in each inner iteration."""
         if not path.is_loop or path.children:
             return 1
-        return chunk_of(self.view, path.annotation, path.begin, path.nodes, MOVING)
+        trips = self.trips.get(path.annotation.region)
+        return chunk_of(self.view, path.annotation, path.begin, path.nodes, MOVING, trips)
 
     def _written(self, statements: Iterable[int]) -> frozenset[str]:
         return frozenset(name for index in statements for name in effects.writes(self.view.body[index]))

@@ -21,7 +21,7 @@ from cccopt.ccc.legality.exclusive import FEWEST
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.plan.plan import PathPlan, Plan
 from cccopt.ccc.plan.stack import SHARED, StackCode
-from cccopt.ccc.profitability.flows import LANES, LoopFlow, PathFlow, SortedGroup, any_of
+from cccopt.ccc.profitability.flows import LANES, LoopFlow, PathFlow, SortedGroup, any_of, slowest
 from cccopt.ccc.profitability.model import DEFAULT_TAKEN, GLOBAL_WORD, SECTOR, SUM, WORD
 from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.ccc.regions.marked_loops import Region
@@ -128,6 +128,7 @@ class _Maker:
             / loop.warps
             * cycles_per_slot(self.view, self._own, self.region.nodes, self.region.header),
             begun_together(loop) if self.plan is not None and self.plan.split else 1.0,
+            self._spared(),
         )
 
     def assumed(self, form: str) -> LoopFlow:
@@ -156,7 +157,7 @@ class _Maker:
             runs = _PathRuns(entries, entered, warps, full, slots, slots, full * apart * SECTOR)
             found.append(self._flow(key, path, runs))
         slots = self.costs.of_blocks(self.view.blocks_of(self._own), blocks, header)
-        return LoopFlow(slots, sectors * SECTOR, form, tuple(found), self._groups())
+        return LoopFlow(slots, sectors * SECTOR, form, tuple(found), self._groups(), spared=self._spared())
 
     def _flow(self, key: int, path: Path, runs: _PathRuns) -> PathFlow:
         """The flow of a path from its runs and, if it has a plan, from what the plan says about its tasks."""
@@ -187,7 +188,25 @@ class _Maker:
             runs.late,
             runs.slots * cycles,
             runs.packed * cycles,
+            self._tail(planned),
         )
+
+    def _tail(self, planned: PathPlan | None) -> float:
+        """The cost of the code after a path that runs with its tasks."""
+        if planned is None or planned.counted is not None:
+            return 0.0
+        return sum(self.costs.of_statement(index) for index in planned.after.sunk)
+
+    def _spared(self) -> Mapping[frozenset[int], float]:
+        """What `LoopFlow.spared` says: such code follows the paths with whose tasks it runs."""
+        found: dict[frozenset[int], float] = {}
+        if self.plan is not None:
+            keys = {path.begin: key for key, path in enumerate(self.region.all_paths())}
+            sunk = {keys[path.path.begin]: frozenset(path.after.sunk) for path in self.plan.all_paths()}
+            for index in self.plan.dropped:
+                followed = frozenset(key for key, code in sunk.items() if index in code)
+                found[followed] = found.get(followed, 0.0) + self.costs.of_statement(index)
+        return found
 
     def _coalesced(self, path: Path) -> float:
         """How many fewer sectors an inner iteration of a full warp touches once the loop is expanded. Now each lane
@@ -309,7 +328,7 @@ def _longest(path: Path, mean: float, lanes: float) -> float:
     """The expected inner iterations of the slowest of ``lanes`` lanes that run ``mean`` on average."""
     if path.annotation.kind == Kind.FOR_VARIABLE:
         return 2 * mean * lanes / (lanes + 1)
-    return mean * sum(1 / rank for rank in range(1, max(round(lanes), 1) + 1))
+    return mean * slowest(lanes)
 
 
 def _bytes(instruction: Instruction) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from cccopt.ccc.legality.exclusive import CHAIN
@@ -29,7 +29,7 @@ class PathFlow:
     ``expanded`` loop are laid side by side: ``saved`` is the time of memory traffic that this saves, because the loop's
     own loads are then coalesced. ``late`` are the runs, by warps that are not full, of the tasks that are left when the
     marked loop ends. A warp running alone takes ``waiting`` cycles for a run by such a warp, ``packed_waiting`` for one
-    by a full warp.
+    by a full warp. ``tail`` is the cost of the code after the path that runs with its tasks if the path is collected.
     """
 
     key: int
@@ -49,6 +49,7 @@ class PathFlow:
     late: float = 0.0
     waiting: float = 0.0
     packed_waiting: float = 0.0
+    tail: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,8 @@ class LoopFlow:
     time of a warp iteration, if the kernel's time was measured; ``waiting`` is the cycles that a warp running alone
     takes for the loop's own code. For each iteration that the warp makes now, the rewritten loop makes ``begun``. That
     is less than one if lanes that diverge in an iteration now begin the next one apart, since in the rewritten loop
-    they vote together.
+    they vote together. ``spared`` gives the slots of the loop's own code that no lane runs for itself anymore if all
+    paths of a set are collected, because it runs with their tasks.
     """
 
     own: float
@@ -100,6 +102,23 @@ class LoopFlow:
     elapsed: Elapsed = field(default_factory=Elapsed)
     waiting: float = 0.0
     begun: float = 1.0
+    spared: Mapping[frozenset[int], float] = field(default_factory=dict)
+
+
+def slowest(lanes: float) -> float:
+    """The expected iterations of the slowest of some lanes, relative to their mean, if each iteration is the last with
+    the same probability: a harmonic number.
+    """
+    return sum(1 / rank for rank in range(1, max(round(lanes), 1) + 1))
+
+
+def longest(mean: float, now: float, lanes: float, more: float) -> float:
+    """The expected iterations of the slowest of ``more`` lanes, whose ``mean`` is that of as many lanes as take ``now``
+    iterations today: how far the slowest is above the mean grows as in `slowest`.
+    """
+    if more <= lanes or slowest(lanes) <= 1:
+        return max(now, mean)
+    return mean + max(now - mean, 0.0) * (slowest(more) - 1) / (slowest(lanes) - 1)
 
 
 def any_of(share: float, lanes: float = LANES) -> float:

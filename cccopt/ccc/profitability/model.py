@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from cccopt.ccc.legality.exclusive import CHAIN
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.outcome.report import PredictedTime
-from cccopt.ccc.profitability.flows import LoopFlow, PathFlow, SortedGroup, any_of
+from cccopt.ccc.profitability.flows import LANES, LoopFlow, PathFlow, SortedGroup, any_of, longest
 from cccopt.ccc.profitability.overlap import Needs, scales
 
 AN_INSTRUCTION = 2.4
@@ -107,11 +107,13 @@ APART = 2 * AN_INSTRUCTION
 others.
 """
 
-ROUND = 8 * AN_INSTRUCTION
-"""A vote between the inner iterations of a loop of tasks: ballot, count, two tests, two branches, a flag."""
+ROUND = 13 * AN_INSTRUCTION
+"""A vote between the inner iterations of a loop of tasks, and what leads to the next task, which is run even if no lane
+takes one: ballot, counts, tests, branches, flags, the address of the task's words.
+"""
 
-REFILL = 5 * AN_INSTRUCTION
-"""What finished lanes of such a loop pay to take the next task, not counting its words."""
+SKIPPED = 0.25
+"""The cost of a load that no lane makes, relative to one that lanes make: it is issued nevertheless."""
 
 
 EXPAND = 45 * AN_INSTRUCTION
@@ -158,6 +160,7 @@ def _needs(loop: LoopFlow, chosen: Collection[int]) -> Needs:
     whole = _whole(loop, chosen)
     code, waiting = loop.own * whole.warps, loop.waiting * whole.warps
     added = form.iteration * whole.warps if chosen else 0.0
+    moved = -whole.warps * sum(slots for keys, slots in loop.spared.items() if keys.issubset(chosen))
     runs: dict[int, _Runs] = {}
     diverged: dict[int, float] = {}
     take: dict[int, float] = {}
@@ -171,11 +174,15 @@ def _needs(loop: LoopFlow, chosen: Collection[int]) -> Needs:
         now = runs[path.key] = _runs(path, around, path.key in chosen, loop)
         code += now.packed * path.packed + (now.warps - now.packed) * path.slots
         waiting += now.packed * path.packed_waiting + (now.warps - now.packed) * path.waiting
+        if path.key in chosen:
+            moved += _ends(path, now) * path.tail
         if path.key in diverged:
             added += now.warps * (diverged[path.key] * (take[path.key] + path.context / 2) + path.extra)
         elif path.key in chosen:
             added += _overhead(path, around, now, loop, form)
     added += sum(_sorting(group, chosen, runs, diverged) for group in loop.groups)
+    code += moved
+    waiting += moved * (loop.waiting / loop.own if loop.own else 0.0)
     memory = max(loop.memory - sum(path.saved for path in loop.paths if path.key in chosen), 0.0)
     return Needs(code, added, memory, waiting)
 
@@ -303,12 +310,17 @@ def _runs_now(path: PathFlow, around: _Runs, loop: LoopFlow) -> _Runs:
     if not around.full_warps:
         return _Runs(path.warps, path.full, False)
     # Full warps run the code around it: fewer of them, each with more lanes that may take this path.
-    parent = next((p for p in loop.paths if p.key == path.parent), None)
-    share = path.full / around.full if around.full else 0.0
-    if share <= 1:
+    if not path.is_loop or not path.entered or not path.entries:
+        share = path.full / around.full if around.full else 0.0
         return _Runs(around.warps * any_of(share), path.full, True)
-    as_before = path.warps / parent.warps if parent is not None and parent.warps else share
-    return _Runs(around.warps * max(share, as_before), path.full, True)
+    comes = path.entered / around.full if around.full else 0.0
+    iterations = longest(
+        path.full / path.entered,
+        path.warps / path.entries,
+        LANES * path.entered / path.entries,
+        LANES * comes,
+    )
+    return _Runs(around.warps * any_of(comes) * iterations, path.full, True)
 
 
 def _wanted(path: PathFlow, around: _Runs) -> float:
@@ -352,7 +364,15 @@ def _overhead(path: PathFlow, around: _Runs, now: _Runs, loop: LoopFlow, form: O
     vote = form.loop_vote if path.is_loop else form.wanted
     total = (iterations - wanted) * form.unwanted + wanted * (vote + path.context) + now.warps * path.extra
     if path.is_loop and path.entered > 0:
-        rounds = now.warps / path.chunk
-        ended = any_of(path.entered * path.chunk / max(path.full, path.entered))
-        total += rounds * (ROUND + ended * (REFILL + path.context))
+        rounds, ends = now.warps / path.chunk, _ends(path, now)
+        total += rounds * (ROUND + SKIPPED * path.context) + ends * (1 - SKIPPED) * path.context
     return total
+
+
+def _ends(path: PathFlow, now: _Runs) -> float:
+    """How often tasks of a collected path end in a warp: after each run; for a loop, in each round between two votes in
+    which any lane leaves it.
+    """
+    if not path.is_loop or path.expanded or not path.entered:
+        return now.warps
+    return now.warps / path.chunk * any_of(path.entered * path.chunk / max(path.full, path.entered))

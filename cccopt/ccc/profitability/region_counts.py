@@ -13,7 +13,8 @@ from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.profitability.elapsed import Elapsed
-from cccopt.ccc.profitability.flows import LANES, any_of
+from cccopt.ccc.profitability.flows import LANES
+from cccopt.ccc.profitability.full_warps import FullWarps
 from cccopt.ccc.profitability.profile import RegionProfile, RunProfile, summed
 from cccopt.ccc.regions.marked_loops import Region, find
 from cccopt.ccc.regions.paths import Path
@@ -138,7 +139,7 @@ class _CountedFunction:
                 entering = self.view.names_of(self.view.cfg.predecessors[header]) - path.nodes
                 begins = [self._at_node(name) for name in sorted(entering)]
                 entries, entered = _at_most(begins, warps, lanes)
-        packed = self._packed(own, warps, lanes)
+        packed = self._packed(path, own) * lanes / LANES
         return RegionProfile(path.annotation.kind, entries, entered, warps, lanes, self._issued(own), packed)
 
     def _entries(self, region: int, warps: int, lanes: int) -> tuple[int, int]:
@@ -176,24 +177,23 @@ class _CountedFunction:
             total += count.warps if stride == 0 else count.lanes * min(apart, SECTOR_BYTES) / SECTOR_BYTES
         return total
 
-    def _packed(self, nodes: Collection[str], warps: int, lanes: int) -> float:
-        """The issue slots of ``nodes`` if their ``lanes`` began in full warps instead of ``warps``.
-
-        A warp runs code that only some of them run if any of its lanes does. In a loop, the inner iterations of a warp
-        stay as many as they were, or as many as a lane makes on average if that is more.
-        """
-        total = 0.0
-        for index, _ in self.view.instructions(nodes) if lanes else ():
-            count = self.counts.get(index)
-            if count is not None:
-                share = count.lanes / lanes
-                times = any_of(share) if share < 1 else max(share, count.warps / warps)
-                total += self._costs.of_statement(index) * times
-        return total * lanes / LANES
+    def _packed(self, path: Path, own: Collection[str]) -> float:
+        """The issue slots that a full warp takes for its ``own`` code of a path."""
+        view, inside = self.view, self.view.blocks_of(path.nodes)
+        full = FullWarps(view, view.block_of_name[path.begin], inside, self._at_block)
+        return sum(
+            self._costs.of_statement(index) * full.times(view.cfg.block_of(index), (count.warps, count.lanes))
+            for index, _ in view.instructions(own)
+            if (count := self.counts.get(index)) is not None
+        )
 
     def _at_node(self, name: str) -> tuple[int, int]:
         """Warps and lanes that came to a node."""
-        return self._at(self.view.cfg.blocks[self.view.block_of_name[name]].start)
+        return self._at_block(self.view.block_of_name[name])
+
+    def _at_block(self, block: int) -> tuple[int, int]:
+        """Warps and lanes that came to a block."""
+        return self._at(self.view.cfg.blocks[block].start)
 
     def _at(self, index: int) -> tuple[int, int]:
         """Warps and lanes of the first instruction at or after statement ``index``."""

@@ -381,6 +381,24 @@ RULES |= {
         {"module": CALLEE.format(""), "body": path(CALL)},
     )
 }
+SPARE = "addc.u32 %r12, %value, 7;"
+FILLED = "red.global.add.u32 [%out_i], %r10;"
+CARRY = "add.cc.u32 %r11, %value, 0xf0000000;"
+SUM = "addc.u32 %r10, %value, 7; st.global.u32 [%out_i], %r10;"
+RULES |= {
+    "a carry flag that the path reads": Rule(
+        "CCC122", {"before": CARRY, "body": path(SUM)}, {"body": path(CARRY + SUM)}
+    ),
+    "a carry flag that is read behind the path": Rule(
+        "CCC122", {"before": CARRY, "behind": SPARE}, {"behind": CARRY + SPARE}
+    ),
+    "a carry flag from trip to trip": Rule(
+        "CCC122",
+        {"before": CARRY, "body": inner_loop(f"addc.cc.u32 %r10, %value, 7; {FILLED}")},
+        {"body": inner_loop(f"{CARRY} addc.cc.u32 %r10, %value, 7; {FILLED}")},
+        at=VARIABLE,
+    ),
+}
 RULES |= {
     "a loop over an atomic": Rule(
         "CCC039",

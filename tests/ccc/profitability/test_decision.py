@@ -339,6 +339,28 @@ AGAIN:
     assert found.packed == pytest.approx(found.lanes / 32 * trips * 206, rel=0.1)
 
 
+def test_a_loop_that_few_lanes_come_to_runs_as_often_in_a_full_warp() -> None:
+    # One lane in eight that takes the path runs the loop, 40 times: five on average, but in nearly each full warp.
+    inner = (
+        """  and.b32 %r7, %r4, 7;
+  setp.ne.u32 %p4, %r7, 0;
+  @%p4 bra SKIP;
+  mov.u32 %r7, 40;
+AGAIN:
+"""
+        + "  mad.lo.u32 %r6, %r6, %r6, 12345;\n" * 20
+        + """  sub.u32 %r7, %r7, 1;
+  setp.gt.s32 %p4, %r7, 0;
+  @%p4 bra AGAIN;
+SKIP:
+"""
+    )
+    text = module(kernel(path(2, 2).replace("  red.global", inner + "  red.global")))
+    found = profiled(text, [8]).functions["k"][2]
+    of_one = found.packed / (found.lanes / 32)
+    assert of_one == pytest.approx(40 * 46, rel=0.15)
+
+
 def test_profiles_of_launches_add_up_and_survive_their_file(tmp_path: Path) -> None:
     text = module(kernel(path(2, LONG)))
     both = profiled(text, [1, 20])

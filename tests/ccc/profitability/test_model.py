@@ -11,7 +11,17 @@ import pytest
 
 from cccopt.ccc.profitability import model
 from cccopt.ccc.profitability.elapsed import Elapsed
-from cccopt.ccc.profitability.flows import FOUND, LANES, TAKEN, LoopFlow, PathFlow, SortedGroup, any_of
+from cccopt.ccc.profitability.flows import (
+    FOUND,
+    LANES,
+    TAKEN,
+    LoopFlow,
+    PathFlow,
+    SortedGroup,
+    any_of,
+    longest,
+    slowest,
+)
 from cccopt.ccc.profitability.model import Limit, break_even, choose, gain, slots
 from tests.ccc.profitability.measured import SENSITIVITY, reaches_the_bar
 
@@ -348,3 +358,34 @@ def test_few_slow_warps_gain_by_an_expanded_loop_alone() -> None:
     for expanded, least, most in ((False, 0.99, 1.01), (True, 2.0, 30.0)):
         flow = replace(loop(replace(path, expanded=expanded)), elapsed=slow, waiting=10.0)
         assert least < gain(flow, {0}) < most
+
+
+def test_code_that_runs_with_the_tasks_costs_what_their_ends_cost() -> None:
+    path = loop_path(100.0, 4.0, 12.0)
+    tail = replace(path, tail=50.0)
+    # A task in each lane ends after four of the rounds, so some lane ends in nearly each of them.
+    rounds = slots(loop(tail), {0}) - slots(loop(path), {0})
+    assert 0.9 * 4.0 * 50.0 < rounds < 6.0 * 50.0
+    assert slots(loop(tail), ()) == slots(loop(path), ())
+    once = slots(loop(replace(if_path(0, 100.0, 0.25), tail=50.0)), {0})
+    assert once - slots(loop(if_path(0, 100.0, 0.25)), {0}) == pytest.approx(0.25 * 50.0)
+
+
+def test_code_is_spared_only_if_all_paths_before_it_are_collected() -> None:
+    flow = loop(if_path(0, 100.0, 0.1), if_path(1, 100.0, 0.1))
+    spared = replace(flow, spared={frozenset({0, 1}): 7.0})
+    assert slots(spared, {0}) == slots(flow, {0})
+    assert slots(spared, {0, 1}) == pytest.approx(slots(flow, {0, 1}) - 7.0)
+
+
+def test_the_slowest_of_more_lanes_takes_longer() -> None:
+    assert longest(10.0, 10.0, 4.0, 32.0) == 10.0
+    assert longest(10.0, 10.0 * slowest(4.0), 4.0, 32.0) == pytest.approx(10.0 * slowest(32.0))
+    assert longest(10.0, 30.0, 32.0, 32.0) == 30.0
+    assert longest(10.0, 10.0, 1.0, 32.0) == 10.0
+    inner = PathFlow(1, 0, 1.0, 0.25, 20.0, 2.0, 40.0, 40.0, 4.0, is_loop=True)
+    flow = loop(if_path(0, 100.0, 0.25), inner)
+    # Eight lanes a warp take the path, and the slowest of them makes 20 inner iterations of 8 on average.
+    grown = longest(8.0, 20.0, 8.0, 32.0)
+    assert grown > 25.0
+    assert slots(flow, {0}) == pytest.approx(slots(loop(if_path(0, 100.0, 0.25)), {0}) + 0.25 * grown * 40.0)

@@ -453,3 +453,64 @@ extern "C" __global__ void __launch_bounds__(64) ended_by_path(ARGUMENTS) {
     count[i] = x;
   }
 }
+
+// right: the path holds all of a chain of carries
+extern "C" __global__ void __launch_bounds__(64) carries_in_path(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i], sum = x, limb;
+#pragma ccc if
+    if (x & 1) {
+      asm volatile("add.cc.u32 %0, %1, %2;" : "=r"(sum) : "r"(x), "r"(x * 77));
+      for (int k = 0; k < 5; ++k) {
+        asm volatile("addc.cc.u32 %0, %1, %2;" : "=r"(limb) : "r"(sum), "r"(x ^ 0xc0000000u));
+        sum = sum * 3 + limb;
+      }
+      out[i] = sum;
+    }
+    count[i] = out[i] + sum;
+  }
+}
+
+// CCC122: the path reads the carry flag of an addition before it
+extern "C" __global__ void __launch_bounds__(64) carry_into_path(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i], low, high;
+    asm volatile("add.cc.u32 %0, %1, %2;" : "=r"(low) : "r"(x), "r"(x * 77));
+#pragma ccc if
+    if (x & 1) {
+      asm volatile("addc.u32 %0, %1, 0;" : "=r"(high) : "r"(x * 3));
+      out[i] = work(low) + high;
+    }
+    count[i] = out[i];
+  }
+}
+
+// CCC122: an addition before the path sets the carry flag that code after it reads
+extern "C" __global__ void __launch_bounds__(64) carry_across_path(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i], low, high;
+    asm volatile("add.cc.u32 %0, %1, %2;" : "=r"(low) : "r"(x), "r"(x * 77));
+#pragma ccc if
+    if (x & 1) out[i] = work(low);
+    asm volatile("addc.u32 %0, %1, 0;" : "=r"(high) : "r"(x * 3));
+    count[i] = high;
+  }
+}
+
+// CCC122: each inner iteration reads the carry flag of the one before
+extern "C" __global__ void __launch_bounds__(64) carry_of_limbs(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i], limb, limbs = 0;
+    asm volatile("add.cc.u32 %0, %1, %2;" : "=r"(limb) : "r"(x), "r"(x * 77));
+#pragma ccc while
+    for (unsigned k = 0; k < (x & 7); ++k) {
+      asm volatile("addc.cc.u32 %0, %1, %2;" : "=r"(limb) : "r"(x + k), "r"(x ^ 0xc0000000u));
+      limbs = limbs * 3 + limb;
+    }
+    count[i] = limbs;
+  }
+}
