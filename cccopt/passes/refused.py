@@ -25,8 +25,10 @@ def with_next(cause: Refusal, last: Refusal, form: str) -> Refusal:
     if first.code == other.code:
         return cause
     why = f"{first.why}; the {form} is not possible either: {other.message} ({other.code})"
+    short = form.partition(",")[0]
+    help = first.help if other.help in ("", first.help) else f"{first.help}; for the {short}: {other.help}"
     notes = (*first.notes, *((f"{text} ({other.code})", place) for text, place in other.notes))
-    return Refusal(replace(first, why=why, notes=notes), *cause.diagnostics[1:])
+    return Refusal(replace(first, why=why, help=help, notes=notes), *cause.diagnostics[1:])
 
 
 def raise_errors(said: Iterable[Diagnostic], *more: Diagnostic) -> None:

@@ -28,14 +28,19 @@ def block_threads(function: Function, region: Region) -> tuple[int, tuple[Diagno
     if region.annotation.block is not None and function.kind == "entry":
         return prod(region.annotation.block), ()
     help = "add `__launch_bounds__(N)` to the kernel, or `block(N)` to the pragma"
+    why = "shared memory that is reserved but not used lowers occupancy"
     if function.kind != "entry":
         help = "let the function be inlined into a kernel that states its block size"
+        if region.annotation.block is not None:
+            why += (
+                "; the clause `block` applies in kernels alone, as a function's callers decide its block size"
+            )
     return LARGEST_BLOCK, (
         refusal.remark(
             "CCC052",
             f"`{function.name}` does not give its block size: stacks are sized for {LARGEST_BLOCK} threads",
             region.annotation.place,
-            "shared memory that is reserved but not used lowers occupancy",
+            why,
             help,
         ),
     )
