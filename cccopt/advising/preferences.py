@@ -101,7 +101,7 @@ def alternatives(accepted: Sequence[Trial], best: Trial) -> list[Trial]:
     """The trials to measure besides the ``best`` one: those with the largest gains, each of which differs from all
     others in its loop over tasks, in its form, or in whether it marks paths, inner loops, or both.
 
-    About a third of all predictions are off by more than 25 %, so another form may be the faster one.
+    About a quarter of all predictions are off by more than 25 %, so another form may be the faster one.
     """
     found: dict[tuple[object, ...], list[Trial]] = {}
     for trial in accepted:

@@ -342,6 +342,7 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC034",),
     ),
     ("no run of the path reads what an earlier run left in a register, reductions aside", ("CCC035",)),
+    ("no chain of additions with carry (`add.cc`, `addc`) leads into the path or across it", ("CCC122",)),
     (
         "neither the path nor what follows it in its iteration writes memory that the other accesses; other inner"
         " iterations of a `while` around it count, and those of a `for variable` where their order matters; integer"
