@@ -44,8 +44,8 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "advise",
         help="find the loops and branches that are worth annotating",
-        description=f"{__doc__} For sources, it predicts gains from assumed counts where `auto` needs no profile, and"
-        " lists what needs a run.",
+        description=f"{__doc__} For sources, the command predicts gains from assumed counts where `auto` needs no"
+        " profile, and lists what needs a run.",
     )
     parser.add_argument(
         "subjects",

@@ -23,7 +23,7 @@ _TYPES: dict[str, np.dtype[Any]] = {
 
 
 def add_launch(parser: argparse.ArgumentParser) -> None:
-    """Add what `add_shape` does, required, and ``--shuffle``."""
+    """Add the options of `add_shape`, with ``--grid`` and ``--block`` required, and ``--shuffle``."""
     add_shape(parser, required=True)
     parser.add_argument(
         "--shuffle",

@@ -134,8 +134,8 @@ def _add_cte(parser: argparse.ArgumentParser) -> None:
         "--policy",
         action="append",
         help="`cte`: a policy, kernel-level form or library, `sub_warp` for all widths; may be repeated "
-        f"(default: all); {cte_workload.ONE_PER_LANE} always runs. `graphs`: also run the forms that use CTE with this "
-        "policy, `sub_warp` for all widths; may be repeated",
+        f"(default: all); {cte_workload.ONE_PER_LANE} always runs. `graphs`: run the forms that use CTE with this "
+        "policy as well as with their own, `sub_warp` for all widths; may be repeated",
     )
     parser.add_argument(
         "--sources",

@@ -2,9 +2,9 @@
 
         sqrt.rn.f32 %f3, %f2;       -> (nothing)        each task computes the root from %f2, and no lane before it
 
-Collecting leaves such code in the program: where tasks now compute a value themselves from fewer others
-(`cccopt.ccc.plan.sinking`), the code before the branch computed it only for them. ptxas would drop it anyway; with it
-gone, counts of PTX instructions are those of the program that runs.
+Collecting leaves such code in the program: where tasks now compute a value themselves (`cccopt.ccc.plan.sinking`),
+nothing reads what the code before the branch used to compute for them. ptxas would drop it anyway; with it gone, counts
+of PTX instructions are those of the program that runs.
 
 An instruction is dropped if the instruction table calls it pure and the registers that it writes are dead after it.
 Safety: EXACT.

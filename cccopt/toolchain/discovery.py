@@ -37,7 +37,7 @@ class Nvcc:
 
     ``path`` is spelled as it was found, links unresolved, and may be a wrapper script; ``bin`` is the folder of the
     compiler's own tools (nvcc's ``_HERE_``). ``version`` is, for example, ``13.0.88``. ``origin`` says where the search
-    found it, ``passed_over`` what it found before and cannot be used.
+    found it; ``passed_over`` are the unusable ones that the search found before it.
     """
 
     path: Path

@@ -3,8 +3,9 @@
 Each result is saved in the work folder at once, so the work can go on after an interruption.
 
 Workers make builds side by side; runs begin when all builds have ended, and never overlap. A gain is a ratio of two
-runs of one round, so both must have the same GPU; all builds are compared, so all rounds must. More GPUs could run
-rounds of their own, but then the spread between GPUs would widen every interval and, with few rounds, hide the gains.
+runs of one round, so both must use the same GPU; since all builds are compared, all runs of a round must. Different
+rounds could run on different GPUs, but then the spread between GPUs would widen every interval and, with few rounds,
+hide the gains.
 Each GPU would also need a copy of every build's folder, because programs write their results there.
 CUDA_VISIBLE_DEVICES is left as it is: the program itself may need several GPUs.
 """

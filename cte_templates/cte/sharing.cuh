@@ -102,8 +102,8 @@ __device__ __forceinline__ unsigned* values_of_warp(int warp) {
 
 __device__ __forceinline__ unsigned address_of(const void* shared) { return static_cast<unsigned>(__cvta_generic_to_shared(shared)); }
 
-// Accesses to the board, in PTX. nvcc's functions lose the address space, and generic instructions are slower. Their fences
-// make ptxas keep the results of all atomics of a kernel.
+// Accesses to the board, in PTX. nvcc's functions lose the address space, and generic instructions are slower. The
+// functions' fences also make ptxas keep the results of all atomics of a kernel.
 
 /// Acquire load of a word.
 __device__ __forceinline__ unsigned look_at(const unsigned* word) {

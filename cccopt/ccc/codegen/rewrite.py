@@ -180,11 +180,10 @@ class _Rewrite(LoopVersions):
         return code
 
     def first_value(self, name: str) -> list[Instruction]:
-        """The value that lanes with iterations have in the loop, if a few instructions compute it; else any value.
-
-        Two different values would keep ptxas from leaving a parameter in constant memory. Sorted lanes and expanded
-        loops need the registers. In other loops, if ptxas sees so few registers in use, it makes loads wait for one
-        another: sssp was a fifth slower with stacks.
+        """With sorted lanes or expanded loops, the value that lanes with iterations have in the loop, if a few
+        instructions compute it: a second, different value would keep ptxas from leaving a parameter in constant memory,
+        and these loops cannot spare the register. Otherwise any value: elsewhere, with so few registers in use, ptxas
+        makes loads wait for one another (sssp with stacks was a fifth slower).
         """
         view, region = self.view, self.plan.region
         if not self.plan.sortings and not any(path.counted for path in self.plan.all_paths()):

@@ -178,8 +178,8 @@ STACK_POOL = Rule(
     "CCC043",
     "the context stacks need {} bytes of global memory for all warps that run at once, but may take only {}",
     "in global memory, each warp that runs at once needs stacks of its own",
-    "mark fewer paths, read fewer values before a path, or omit `--ccc-stacks=global`, which puts even stacks"
-    " that would fit into shared memory into global memory",
+    "mark fewer paths, read fewer values before a path, or omit `--ccc-stacks=global`, which puts stacks"
+    " into global memory even if they would fit into shared memory",
 )
 UNKNOWN = Rule(
     "CCC044",
@@ -355,7 +355,8 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC037",),
     ),
     (
-        "no barrier is in the loop; no fence, volatile access or loop that waits or tries for another thread is outside"
+        "no barrier is in the loop; no fence, no volatile access and no loop that waits for another thread, or retries"
+        " because of one, is outside"
         " the path; no lock that decides whether the path runs is released after it; no fence or volatile access is in"
         " a path that other accesses follow",
         ("CCC038", "CCC039"),

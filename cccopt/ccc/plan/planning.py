@@ -363,7 +363,9 @@ def _collected(live: Iterable[LiveIn]) -> list[Value]:
 
 def _summed(view: View, sunk: SunkCode) -> Iterable[LiveIn]:
     for r in sunk.sums:
-        reason = f"updated by `{r.operator.sign}`: the warp combines the inner iterations of each lane"
+        reason = (
+            f"updated by `{r.operator.sign}`: the warp combines, for each lane, what its inner iterations add"
+        )
         yield LiveIn(r.register, view.types[r.register], Placement.REDUCED, reason)
 
 

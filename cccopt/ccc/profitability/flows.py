@@ -113,8 +113,8 @@ def slowest(lanes: float) -> float:
 
 
 def longest(mean: float, now: float, lanes: float, more: float) -> float:
-    """The expected iterations of the slowest of ``more`` lanes, whose ``mean`` is that of as many lanes as take ``now``
-    iterations today: how far the slowest is above the mean grows as in `slowest`.
+    """The expected iterations of the slowest of ``more`` lanes. They have the same ``mean`` as today's ``lanes``, of
+    which the slowest makes ``now`` iterations; its excess over the mean grows as in `slowest`.
     """
     if more <= lanes or slowest(lanes) <= 1:
         return max(now, mean)

@@ -49,7 +49,7 @@ registers. On an H200 (2026-11-20), `samples/sssp`, for which 1.03 is predicted,
 """
 
 USUAL_ERROR = 1.25
-"""About two thirds of the measured gains are within this factor of the predicted ones (`bench.verdict`)."""
+"""About three quarters of the measured gains are within this factor of the predicted ones (`bench.verdict`)."""
 
 SAFE_GAIN = 1.25
 """The least predicted gain at which `auto` rewrites any loop according to a profile. Among the kernels used for fitting

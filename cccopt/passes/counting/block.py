@@ -5,7 +5,7 @@ At the entry of a kernel all threads of the block are present, so a barrier is l
 clear the counters and synchronize. At the end there is no barrier, because threads leave at any time, even while others
 wait at a barrier of the program. Each adds itself to the number of threads that have left; the thread that finds that
 all others have left has the block's final counts and adds them to the global ones. Every thread adds its counts before
-it does so, and the last thread does so after all others, so it sees all counts.
+it registers as having left, and the last thread registers after all others, so it sees all counts.
 """
 
 from __future__ import annotations

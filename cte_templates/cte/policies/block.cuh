@@ -71,7 +71,7 @@ class block_part {
         return begun;
     }
 
-    /// Reduces `values[0 .. length)` by task: tasks that end into `results`, the last place's task into `carry`. Returns the latter.
+    /// Reduces `values[0 .. length)` by task. Tasks that end here go to `results`, the task of the last place to `carry`. Returns the latter.
     template <class Reduce>
     __device__ int reduce(const T* values, int length, T* results, partial<T>& carry, Reduce& op) {
         const int lane = lane_number(), from = lane * per_lane;

@@ -28,7 +28,7 @@ struct path_memory<BlockDim, nothing> {
 
 }  // namespace detail
 
-/// A policy: each thread of a block runs an equal part of the block's tasks and fine tasks together, so empty tasks also count.
+/// A policy: each thread of a block takes an equal share of the block's tasks and fine tasks, counted together, so empty tasks count, too.
 ///
 /// Use it if the whole block calls, and many empty tasks lie among long ones.
 ///
