@@ -286,8 +286,8 @@ class Checker:
             f" (`{names[number]}`)" if number < len(names) and names[number] else ""
         )
         element, rest = divmod(offset, dtype.itemsize)
-        inside = f", byte {rest} in it," if rest or size < dtype.itemsize else ""
-        return f"element {element}{inside} of {name}", dtype
+        inside = f"byte {rest} of " if rest or size < dtype.itemsize else ""
+        return f"{inside}element {element} of {name}", dtype
 
     def _access(self, touch: Touch, size: int, dtype: np.dtype[Any] | None) -> CheckedAccess:
         place = self._source_place(touch)

@@ -41,7 +41,7 @@ def cupy_module(
 ) -> Any:
     """Compile annotated CUDA text for CuPy.
 
-    The arguments are those of ``cupy.RawModule`` and of `cccopt.compile`. Messages of nvcc for a text
+    Arguments that ``cupy.RawModule`` or `cccopt.compile` also has mean the same there. Messages of nvcc for a text
     that compiles become warnings. In a `cccopt.profile` and under `cccopt profile`, nothing is rewritten, and
     kernels are counted.
 

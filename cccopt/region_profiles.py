@@ -36,7 +36,7 @@ def profile_of(marked: str, launches: Iterable[KernelLaunch]) -> RunProfile:
             next is requested.
 
     Returns:
-        A profile for `cccopt.compile` and `cccopt.transform`; two of them add up.
+        A profile for `cccopt.compile` and `cccopt.transform`; two profiles can be added with ``+``.
 
     Raises:
         EmulatorError: For what a kernel does wrong (CCC070 to CCC079).

@@ -22,7 +22,7 @@ PROMISES = {
 }
 """What a user vouches for by writing a pragma. The other pragmas need no promise."""
 
-SUMS = "its sums may be computed in any order, which changes their last digits"
+SUMS = "the sums of this loop or kernel may be computed in any order, which changes their last digits"
 """The same for a clause `reduce`."""
 
 

@@ -100,7 +100,7 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
     if others:
         out.print(Text(f"   The same pragmas apply to {', '.join(others)}."), soft_wrap=True)
     for pragma, promise in promises_of(advice):
-        out.print(Text(f"   You vouch for {pragma.place}: {promise}."), soft_wrap=True)
+        out.print(Text(f"   You vouch that {promise} ({pragma.place})."), soft_wrap=True)
     if any(pragma.block for pragma in advice.pragmas):
         out.print(
             "   No block was larger in the run than `block` says; launches with a larger one will fail."
@@ -136,7 +136,7 @@ def _print_alternative(
         out.print(Text(f"     {pragma.place}: {pragma.text}"), soft_wrap=True)
     for pragma, promise in promises_of(advice):
         if (pragma, promise) not in vouched:
-            out.print(Text(f"     You vouch for {pragma.place}: {promise}."), soft_wrap=True)
+            out.print(Text(f"     You vouch that {promise} ({pragma.place})."), soft_wrap=True)
     for pragma, judgement in advice.judgements:
         if judgement.state is State.CONTRADICTED:
             for line in lines_of(judgement, pragma.place):
@@ -146,7 +146,7 @@ def _print_alternative(
 def as_remark(advice: Advice) -> Diagnostic:
     """A suggestion whose promises are not contradicted, at the line of its first pragma."""
     first, *others = advice.pragmas
-    vouched = [f"{pragma.place}: {promise}" for pragma, promise in promises_of(advice)]
+    vouched = [f"{promise} ({pragma.place})" for pragma, promise in promises_of(advice)]
     known = [
         f"independence of the iterations at {pragma.place} is {in_words(judgement)}"
         for pragma, judgement in advice.judgements
@@ -156,7 +156,7 @@ def as_remark(advice: Advice) -> Diagnostic:
         Severity.REMARK,
         f"`{advice.shown}` is worth annotating: {_gain(advice)}",
         first.place,
-        why="; ".join((f"you vouch for {'; '.join(vouched)}", *known)) if vouched else "",
+        why="; ".join((f"you vouch that {'; '.join(vouched)}", *known)) if vouched else "",
         help=f"write `{first.text}` above this line",
         notes=(
             *((f"and `{pragma.text}` above this one", pragma.place) for pragma in others),

@@ -59,7 +59,7 @@ def transform(
     decisions: Decisions | None = None,
     watch: Watch | None = None,
 ) -> Transformed:
-    """Rewrite PTX that holds cccopt's marks. The arguments are those of `cccopt.compile`.
+    """Rewrite PTX that holds cccopt's marks. Arguments that `cccopt.compile` also has mean the same there.
 
     Args:
         ptx: The text, from `cccopt.driver.marked_ptx` or a generator of PTX.

@@ -200,16 +200,15 @@ def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple
     }
     vain = [f"`{clause}` has no effect in this form" for clause, given in clauses.items() if given]
     vain += [
-        f"`{a.pragma}` at line {a.place.position.line} is run in place: waiting there would save less than votes cost"
+        f"the code marked `{a.pragma}` at line {a.place.position.line} is run in place: waiting there would save less"
+        " than votes cost"
         for a in dict.fromkeys(p.annotation for p in plan.in_place)
         if a is not None and a.place is not None
     ]
     if cause is None and not vain:
         return ()
     help = (
-        "remove the clauses that have no effect, and the pragmas of paths that are run in place"
-        if vain
-        else ""
+        "remove the clauses that have no effect, and the pragmas of code that is run in place" if vain else ""
     )
     why = "; ".join(filter(None, (why, *vain)))
     message = "each lane of this loop runs its own iterations, and waits where others can catch up"

@@ -205,7 +205,7 @@ def _reduce(clauses: Clauses, word: _Word, place: Place) -> Clauses:
     twice = next((variable for variable in named if named.count(variable) > 1), None)
     if twice is not None:
         problem = f"`reduce` names `{twice}` twice"
-        why = "a variable is reduced by one operator"
+        why = "a variable is reduced with one operator"
         raise _refused(error("CCC015", problem, place, why=why, help="keep one of them"))
     return replace(clauses, reductions=pairs)
 

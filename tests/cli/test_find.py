@@ -186,7 +186,7 @@ def test_advice_says_that_nothing_is_promised(folder: Path, capfd: pytest.Captur
     assert main(["advise", "run.json"]) == 0
     out = capfd.readouterr().out
     assert "walk" in out
-    assert ("Nothing to vouch for" in out) == ("You vouch for" not in out)
+    assert ("Nothing to vouch for" in out) == ("You vouch that" not in out)
 
 
 def test_nothing_is_said_of_finding_what_is_too_little_for_it(

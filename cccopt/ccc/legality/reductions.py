@@ -230,7 +230,7 @@ class _Search:
                     update = Operator(*self.extremes.choices[index][:2])
                 if update is not None:
                     if operator is not None and not operator.merges(update):
-                        raise _Not(f"`{self.text(index)}` updates it by a different operator")
+                        raise _Not(f"`{self.text(index)}` updates it with a different operator")
                     ftz = update.ftz or (operator is not None and operator.ftz)
                     operator = Operator(update.sign, update.type, ftz, update.nan)
                     updates[index] = (isa.definitions(statement)[0].name, value[1])

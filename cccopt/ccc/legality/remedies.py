@@ -31,7 +31,7 @@ def _of(view: View, clash: Clash, *, follows: bool) -> Iterator[str]:
     if any(_only_reads(view, index) for index in (clash.deferred, clash.other)):
         yield "make the pointers provably distinct (`const __restrict__` for what is only read)"
     elif _of_two_parameters(view, clash):
-        yield "declare the kernel's pointers `__restrict__` if they lead to different memory"
+        yield "declare the kernel's pointers `__restrict__` if they point to different memory"
     if follows:
         yield "move the access into the path"
     else:

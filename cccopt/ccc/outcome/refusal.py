@@ -72,9 +72,9 @@ CARRIED = Rule(
 )
 REDUCTIONS = Rule(
     "CCC035",
-    "paths update {} registers by `{}`, but the clause `reduce` names only {} of them",
+    "paths update {} registers with `{}`, but the clause `reduce` names only {} of them",
     "any lane may update a reduction, in any order, so the clause has to cover each of these registers",
-    "name all variables that paths update by this operator, or none",
+    "name all variables that paths update with this operator, or none",
 )
 CARRY_FLAG = Rule(
     "CCC122",
@@ -338,7 +338,8 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("something is left of its loop in the compiled code", ("CCC053",)),
     (
-        "what it writes is not read after it, or can be recomputed, or its readers can move along",
+        "what it writes is not read after it, or can be recomputed, or the code that reads it can move together with"
+        " the path",
         ("CCC034",),
     ),
     ("no run of the path reads what an earlier run left in a register, reductions aside", ("CCC035",)),

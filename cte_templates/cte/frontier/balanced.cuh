@@ -35,7 +35,7 @@ struct scanned_queue {
 
     const Offset* offsets;       // those of the graph
     Vertex* items;               // `capacity` vertices
-    unsigned* begins;            // `capacity` numbers: how many edges the vertices before have
+    unsigned* begins;            // `capacity` numbers: how many edges the vertices before each one have
     unsigned long long* counts;  // two words, 0 at first: vertices and edges (`vertices_in`, `edges_in`), and whether some were lost
     unsigned capacity;
 

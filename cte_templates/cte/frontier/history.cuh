@@ -37,7 +37,7 @@ struct history {
         __syncthreads();
     }
 
-    /// Returns whether the table holds `v`, and stores it. If several threads ask for a new vertex at the same time, at least one gets
+    /// Returns whether the table holds `v`, and stores it. If several threads ask about a new vertex at the same time, at least one gets
     /// false.
     __device__ bool again(Vertex v) {
         const word mine = static_cast<word>(v);

@@ -59,7 +59,7 @@ struct near_far {
 /// @endcode
 ///
 /// @tparam BlockDim    threads of the block: a multiple of 32, up to 1024
-/// @param pile         the far vertices of the bound before; not the queue `next.far`. Nothing may be appended to it meanwhile
+/// @param pile         the far vertices of the previous bound; not the queue `next.far`. Nothing may be appended to it meanwhile
 /// @param next         the queues, and the new bound
 /// @param keep         called once for each vertex, by one lane. It contains no barrier
 /// @param priority_of  gives the current priority of a vertex; called for those that are kept

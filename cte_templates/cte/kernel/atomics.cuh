@@ -30,7 +30,7 @@ __device__ __forceinline__ void combine(Op, T* place, T value) {
             atomicAdd(reinterpret_cast<bits*>(place), static_cast<bits>(value));
         }
     } else if constexpr (std::is_floating_point_v<T>) {
-        // As signed integers, the bits of numbers without a sign bit are ordered as the numbers are, and above all others. As unsigned
+        // As signed integers, the bits of numbers whose sign bit is 0 are ordered as the numbers are, and above all others. As unsigned
         // integers, the bits of negative numbers are ordered in reverse, and above all others.
         if (value != value) return;
         integer signed_bits;

@@ -52,7 +52,7 @@ class block_part {
         __syncwarp();
     }
 
-    /// Calls `run(turn, place, task)` in the lane that has the place. Returns the last place's task, or none if `Direct`.
+    /// Calls `run(turn, place, task)` in the lane that has the place. Returns the last place's task, which means nothing if `Direct`.
     template <class Run>
     __device__ int visit(int length, Run run) const {
         const int lane = lane_number();
@@ -71,7 +71,8 @@ class block_part {
         return begun;
     }
 
-    /// Reduces `values[0 .. length)` by task. Tasks that end here go to `results`, the task of the last place to `carry`. Returns the latter.
+    /// Reduces `values[0 .. length)` by task. Tasks that end here go to `results`, the task of the last place to `carry`. Returns
+    /// the latter.
     template <class Reduce>
     __device__ int reduce(const T* values, int length, T* results, partial<T>& carry, Reduce& op) {
         const int lane = lane_number(), from = lane * per_lane;

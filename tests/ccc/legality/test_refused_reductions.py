@@ -60,8 +60,8 @@ NO_REDUCTION = {
         SUM,
         "overwrites it",
     ),
-    "two operators": ({}, f"{SUM} max.u32 %sum, %sum, %value;", "by a different operator"),
-    "two operators, one outside": ({"behind": "and.b32 %sum, %sum, %value;"}, SUM, "by a different operator"),
+    "two operators": ({}, f"{SUM} max.u32 %sum, %sum, %value;", "with a different operator"),
+    "two operators, one outside": ({"behind": "and.b32 %sum, %sum, %value;"}, SUM, "with a different operator"),
     "another operator": ({}, "max.u32 %sum, %sum, %term;", "names no variable updated by `max`"),
     "a chosen constant": ({}, "selp.b32 %sum, 7, %sum, %skips; add.u32 %sum, %sum, 1;", "may overwrite it"),
 }  # fmt: skip
