@@ -48,7 +48,8 @@ class MeetingKind(Enum):
     LOAD_BOUND = "one iteration loads a value that another updates with an atomic `min`, `max`, `and`, `or` or exchange"
     ATOMICS_DIFFER = "iterations perform different atomic operations, or atomic exchanges"
     STORES_OVERWRITTEN = (
-        "iterations store different values but end with the same one, and no other iteration loads the others"
+        "iterations store different values, but the last value that each stores is the same, and no other iteration"
+        " loads an earlier one"
     )
 
     @property

@@ -151,7 +151,7 @@ class Profile:
 
     @property
     def useful_efficiency(self) -> float:
-        """The same, with the lanes of instructions that a pass added counted as idle."""
+        """Like `warp_efficiency`, but the lanes of instructions that a pass added count as idle."""
         useful = self.total.lanes - self.overhead.lanes
         return useful / (32 * self.total.warps) if self.total.warps else 0.0
 

@@ -53,11 +53,12 @@ class Zeros:
 class Launch(NamedTuple):
     """One kernel launch.
 
-    ``arguments`` are numpy arrays of the state (device buffers, updated in place) and numbers; if a GPU is to run the
-    launch, these are numpy scalars of the parameters' types. ``host`` names the arrays of the state that the generator
-    changes before this launch or reads after it: a GPU copies only those between launches. ``label`` distinguishes
-    launches of one kernel in a table. A launch that is not ``timed`` (a reset, a kernel that counts what is wrong) is
-    run by the plain build and is not part of any measurement.
+    ``arguments`` are numpy arrays of the state (device buffers, updated in place) and numbers; if a GPU is to run
+    the launch, these are numpy scalars of the parameters' types. ``host`` names the arrays of the state that the
+    generator changes before this launch or reads after it: a GPU copies only those between launches. ``label``
+    distinguishes launches of one kernel in a table. A launch that is not ``timed`` (a reset, a kernel that counts
+    what is wrong) always uses the plain build's kernel, whichever build is running, and is not part of any
+    measurement.
     """
 
     kernel: str

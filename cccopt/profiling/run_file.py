@@ -109,12 +109,12 @@ class LoopCount:
 
 @dataclass(frozen=True, slots=True)
 class FunctionRun:
-    """A function: a kernel, or one that kernels call (``kernel`` is False; its counts are of all callers).
+    """A function: a kernel, or one that kernels call (``kernel`` is False; its counts cover all its callers).
 
     ``unit`` is the file that it was compiled from. Values not recorded, such as ``launches`` and ``time_ns``, are None.
-    Resources are of the plain and of the counted copy, ``shared`` in bytes. ``launched`` is the number of warps of all
-    launches, ``block`` the largest x, y and z of their blocks. If ``counted`` is False, only the time is known.
-    ``sample`` is None if all warps were counted.
+    ``registers`` and ``shared`` (in bytes) are those of the plain copy, ``registers_counted`` and ``shared_counted``
+    those of the counted one. ``launched`` is the number of warps of all launches, ``block`` the largest x, y and z of
+    their blocks. If ``counted`` is False, only the time is known. ``sample`` is None if all warps were counted.
     """
 
     GROUPED: ClassVar = LineCount.GROUPED
@@ -156,8 +156,8 @@ class FunctionRun:
         return total
 
     def error(self, count: Sampled, part: str = "lanes", whole: str = "warps") -> float | None:
-        """Half the width of the interval of the ratio ``part`` / ``whole`` of this function, or of something in it;
-        None if not known.
+        """Half the width of the 95 % confidence interval of the ratio ``part`` / ``whole`` of ``count``, which is this
+        function or something in it; None if it is not known.
         """
         if self.sample is None:
             return None

@@ -105,7 +105,8 @@ def annotate(
 ) -> Annotated:
     """Mark what the ``#pragma ccc`` lines of a text name.
 
-    A region whose pragma says ``off`` is left out, and so is a path whose loops all do.
+    A region whose pragma says ``off`` is left out, and so is a path if every marked loop that it may belong
+    to says ``off``.
 
     Args:
         text: A whole translation unit, as it is written or as nvcc preprocesses it for cicc.

@@ -12,7 +12,7 @@ namespace cte::detail {
 template <int BlockDim>
 __device__ __forceinline__ void enter_block() {
     const int here = __syncthreads_count(1);
-    CTE_CHECK(here == BlockDim && "cte::block, cte::merge_path and cte::thread_warp_block need all threads of the block");
+    CTE_CHECK(here == BlockDim && "cte: a policy whose threads of a block work together needs all threads of the block");
     static_cast<void>(here);
 }
 

@@ -333,7 +333,8 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC030", "CCC045", "CCC046"),
     ),
     (
-        "it is entered at its beginning and left at its end (a `break` belongs to its loop); the loop has one header",
+        "it is entered at its beginning and left at its end (a path that is itself a loop may contain a `break` of that"
+        " loop); the marked loop has one header",
         ("CCC031", "CCC032", "CCC033"),
     ),
     ("something is left of its loop in the compiled code", ("CCC053",)),

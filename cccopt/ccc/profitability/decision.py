@@ -308,7 +308,7 @@ def _numbers(path: Path, cost: Cost) -> str:
     )
     if path.is_loop:
         run = "is assumed to run" if cost.assumed else "runs"
-        return f"a lane {run} {cost.taken:,.2f} inner iterations per iteration, of {slots} each; collecting {pays}"
+        return f"a lane {run} {cost.taken:,.2f} inner iterations of {slots} each per iteration; collecting {pays}"
     if cost.taken > 1:  # in an inner loop
         take = "is assumed to take" if cost.assumed else "takes"
         return f"a lane {take} the path {cost.taken:,.2f} times per iteration, at {slots} each; collecting {pays}"

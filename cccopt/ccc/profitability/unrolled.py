@@ -35,6 +35,6 @@ def unrolled_loops(view: View, paths: Iterable[Path]) -> Mapping[int, int]:
 def why(trips: int) -> str:
     """Why `auto` leaves such a loop alone."""
     return (
-        f"it runs at most {trips} inner iterations, which nvcc knows, so nvcc unrolls the loop if"
-        " it is not marked; how much that saves is not known"
+        f"nvcc knows that it runs at most {trips} inner iterations, and unrolls the loop if it is not marked; how much"
+        " that saves is not known"
     )

@@ -70,7 +70,7 @@ def paths_of(view: View, loop: Loop, header: str, marked: Mapping[int, list[Loop
             if block not in loop.blocks or marked_for_around(view, number, plain) is not loop:
                 continue
             _require_direct(view, annotation, number, loop, variable)
-            found.append(_if_path(view, annotation, view.name(block), header))
+            found.append(_if_path(view, annotation, view.name(block), loop))
     for path in found:
         _require_own_traps(view, path, loop)
     return _nest(view, found)
@@ -159,8 +159,8 @@ def _landings(view: View, inner: Loop, loop: Loop, exits: set[str]) -> frozenset
     return view.names_of(found)
 
 
-def _if_path(view: View, annotation: Annotation, begin: str, header: str) -> Path:
-    graph = view.graph.nodes
+def _if_path(view: View, annotation: Annotation, begin: str, loop: Loop) -> Path:
+    graph, header = view.graph.nodes, view.name(loop.header)
     first = view.block_of_name[begin]
     inside: set[str] = set()
     ends: set[str] = set()
@@ -180,7 +180,12 @@ def _if_path(view: View, annotation: Annotation, begin: str, header: str) -> Pat
             block = view.block_of_name.get(target)
             if at_end:
                 ends.add(forward(view, target))
-            elif block is None or target == header or not view.dominators.dominates(first, block):
+            elif (
+                block is None
+                or target == header
+                or block not in loop.blocks  # a jump out of the loop, or code that never ends
+                or not view.dominators.dominates(first, block)
+            ):
                 others.add(target)
             else:
                 work.append(target)

@@ -87,7 +87,7 @@ __device__ unsigned matches_of_search(const T* list, const list_pair<Index>& pai
 /// a warp call together, or all threads of the block for a policy with `whole_block`, as in `for_each_index`; those without lists pass
 /// empty ones.
 ///
-/// **Shared memory and registers** are those of `for_each_index` with the policy, and a descriptor of 20 or 40 bytes.
+/// **Shared memory and registers** are those of `for_each_index` with the policy and a descriptor of 20 bytes (40 with 64-bit indices).
 template <int BlockDim, class Policy = automatic, class T, class Index>
 __device__ __forceinline__ unsigned long long intersection_size(const T* list, Index a_begin, Index a_end, Index b_begin, Index b_end) {
     using pair = detail::list_pair<Index>;

@@ -75,7 +75,7 @@ struct defer_long {
     /// @param shared      shared memory of the block
     /// @param task        the number of this thread's task, which `finish` passes to `out`; any number for an empty task
     /// @param begin, end  the fine tasks of this thread's task, `begin <= end`
-    /// @param map         gives the value of a fine task; `finish` gets an equal one
+    /// @param map         gives the value of a fine task; pass an equivalent function to `finish`
     /// @param op          `cte::plus`, `cte::minimum` or `cte::maximum`
     /// @param init        the first operand, once
     /// @param rest        where pieces are left
@@ -98,7 +98,7 @@ struct defer_long {
 
     /// Adds the pieces to the results: `out[task] = op(out[task], map(i))` for all their fine tasks.
     ///
-    /// @param rest  the pieces that a `reduce` left, whose kernel has ended
+    /// @param rest  the pieces that `reduce` left; its kernel must have ended
     /// @param map   gives the value of a fine task, as in `reduce`
     /// @param op    as in `reduce`
     /// @param out   the results that `reduce` returned, by task: numbers of 32 or 64 bits

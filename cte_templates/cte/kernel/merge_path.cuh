@@ -175,7 +175,7 @@ struct merge_path {
     /// Puts the results of the tasks that lie in several blocks of `reduce`.
     ///
     /// @param shared         shared memory of the block
-    /// @param blocks         the number of blocks of the `reduce`, whose kernel has ended
+    /// @param blocks         the number of blocks that ran `reduce`; that kernel must have ended
     /// @param offsets        as in `reduce`
     /// @param op, init, put  as in `reduce`
     /// @param carries        what `reduce` wrote

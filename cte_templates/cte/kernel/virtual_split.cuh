@@ -60,7 +60,7 @@ struct virtual_split {
         using namespace detail;
         check_atomic<Op, T>();
         static_assert(std::is_same_v<Assignment, contiguous> || std::is_same_v<Assignment, strided>,
-                      "cte::kernel::virtual_split: fine tasks are assigned cte::contiguous or cte::strided");
+                      "cte::kernel::virtual_split: the assignment must be cte::contiguous or cte::strided");
         const Index total = first[tasks];
         const long long threads = blockDim.x * blockDim.y * blockDim.z;
         const long long stride = gridDim.x * threads;

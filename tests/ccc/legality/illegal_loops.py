@@ -380,6 +380,11 @@ FLOW = {
         {"body": path(f"{BRANCH_P7} @!%p7 bra OVER; ret; OVER: {PATH}")},
         {"before": f"{BRANCH_P7} @!%p7 bra OVER; ret; OVER:"},
     ),
+    "code in the path that never ends": Rule(
+        "CCC032",
+        {"body": path(f"setp.eq.u32 %p7, %value, 999; @!%p7 bra OVER; SPIN: bra SPIN; OVER: {PATH}")},
+        {"body": path(f"setp.eq.u32 %p7, %value, 999; @!%p7 bra OVER; trap; OVER: {PATH}")},
+    ),
     "a continue that skips what follows": Rule(
         "CCC032",
         {"body": path(f"{jump('LATCH')} {PATH}"), "behind": "add.u32 %sum, %sum, 1;"},
