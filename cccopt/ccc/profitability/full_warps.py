@@ -38,28 +38,24 @@ class FullWarps:
         loop = self.view.loop_of.get(block)
         while loop is not None and loop not in self._headers:
             loop = self.view.loops[loop].parent
-        return self._times(self._head(loop), runs)
-
-    def _head(self, loop: int | None) -> tuple[Runs, float]:
-        """The runs of a loop's header, and how often a full warp runs it; for a loop around the path, or for none, the
-        same of the path's begin.
-        """
-        return self._headers.get(-1 if loop is None else loop, (self.runs(self.begin), 1.0))
+        return self._times(self._headers.get(loop, self._begin), runs)
 
     @cached_property
-    def _headers(self) -> Mapping[int, tuple[Runs, float]]:
-        """What `_head` gives for each loop inside the path, by its index."""
-        found: dict[int, tuple[Runs, float]] = {}
+    def _begin(self) -> tuple[Runs, float]:
+        """The runs of the path's begin, and how often a full warp runs it."""
+        return self.runs(self.begin), 1.0
+
+    @cached_property
+    def _headers(self) -> Mapping[int | None, tuple[Runs, float]]:
+        """The same for the header of each loop inside the path, by the loop's index."""
+        found: dict[int | None, tuple[Runs, float]] = {}
         for index, loop in enumerate(self.view.loops):
             if loop.header == self.begin or not loop.blocks.issubset(self.inside):
                 continue
-            head = found.get(-1 if loop.parent is None else loop.parent, (self.runs(self.begin), 1.0))
             runs = self.runs(loop.header)
             entered = self._entered(loop, runs)
-            iterations = max(
-                (now / some for now, some in zip(runs, entered, strict=True) if some), default=0.0
-            )
-            found[index] = runs, self._times(head, entered) * iterations
+            times = self._times(found.get(loop.parent, self._begin), entered)
+            found[index] = runs, times * self._iterations(entered, runs, times)
         return found
 
     def _entered(self, loop: Loop, runs: Runs) -> Runs:

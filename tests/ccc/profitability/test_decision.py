@@ -321,7 +321,7 @@ def test_code_that_some_lanes_of_a_path_run_costs_a_full_warp_too() -> None:
     found = profiled(text, [8]).functions["k"][2]
     whole = found.lanes / 32 * 200
     assert whole * 0.99 < found.packed < whole * 1.2
-    # A loop that lanes leave at different trips takes a full warp as long as it takes now, at least.
+    # A loop that lanes leave at different trips takes a full warp longer than eight lanes, as more of them may be slow.
     inner = (
         """  and.b32 %r7, %r4, 7;
 AGAIN:
@@ -336,7 +336,8 @@ AGAIN:
     found = profiled(text, [8]).functions["k"][2]
     trips = found.issued / found.warps / 206
     assert trips > 4
-    assert found.packed == pytest.approx(found.lanes / 32 * trips * 206, rel=0.1)
+    now = found.lanes / 32 * trips * 206
+    assert now < found.packed < 1.5 * now
 
 
 def test_a_loop_that_few_lanes_come_to_runs_as_often_in_a_full_warp() -> None:
