@@ -299,7 +299,7 @@ MISUSES = {
     ),
     "kernel::virtual_split<0>::pieces(5)": "K must be at least 1",
     "kernel::virtual_split<4>::reduce<scanned>(1, i, i, itself, plus{}, p)": (
-        "assigned cte::contiguous or cte::strided"
+        "the assignment must be cte::contiguous or cte::strided"
     ),
     "kernel::defer_long<64, 16>::capacity(5)": "Most must be at least 32",
     "kernel::merge_path<100, 7>::blocks(1, 2)": "a multiple of 32, up to 1024",
