@@ -41,7 +41,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 ORDER = tuple(
     f"ccc/legality/{name}.py"
-    for name in ("rules", "order", "thread_memory", "growth", "spinning", "inner_iterations")
+    for name in ("rules", "order", "thread_memory", "growth", "locks", "deciding", "inner_iterations")
 )
 RULES = (
     *ORDER,

@@ -429,7 +429,7 @@ extern "C" __global__ void __launch_bounds__(64) least_by_swaps(ARGUMENTS) {
   }
 }
 
-// CCC036: the loop goes on until all tasks have counted
+// CCC039: the loop goes on until all tasks have counted
 extern "C" __global__ void __launch_bounds__(64) worklist(ARGUMENTS) {
 #pragma ccc for
   for (; atomicAdd(&count[0], 0u) < n;) {
