@@ -33,7 +33,7 @@ from dataclasses import replace
 
 from cccopt.analysis import effects
 from cccopt.ccc.function.annotations import Annotation, vouches, without_annotations
-from cccopt.ccc.function.calls import HARMLESS_CALLS, called, shared_variables
+from cccopt.ccc.function.calls import HARMLESS_CALLS, called, is_indirect_call, shared_variables
 from cccopt.ccc.function.code import op
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.function.view import View, view_of
@@ -165,7 +165,7 @@ def _check(view: View, annotation: Annotation) -> None:
         raise refused(refusal.GRID_SHARED, shared_variables(module, kernel)[0].name)
     if unseen:
         raise refused(refusal.GRID_CALL, unseen[0], "cannot be inspected")
-    if any(s.base == "call" and callee_of(s) is None for s in everything):
+    if any(map(is_indirect_call, everything)):
         raise refused(refusal.GRID_CALL_BY_POINTER)
     for name, code in others.items():
         if any(effects.special_registers(s) & _INDEX for s in code):

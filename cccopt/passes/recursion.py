@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from cccopt.analysis.loops import Loop
 from cccopt.ccc.function.annotations import Annotation, annotations_of, without_annotations
 from cccopt.ccc.function.call_sequences import Unfit, calls, is_last, self_calls
-from cccopt.ccc.function.calls import called, callees
+from cccopt.ccc.function.calls import called, callees, is_indirect_call
 from cccopt.ccc.function.inlining import inline
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.outcome import refusal
@@ -40,8 +40,7 @@ from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
 from cccopt.passes.refused import left
 from cccopt.passes.result import PassResult
-from cccopt.ptx.ir import Function, Instruction, Item, Marker, Module, Statement
-from cccopt.ptx.isa import callee_of
+from cccopt.ptx.ir import Function, Item, Marker, Module
 
 _MOST = 64
 """The most calls that are inlined into one function: functions that call each other may go on without end."""
@@ -194,13 +193,9 @@ def _reason(module: Module, annotation: Annotation, functions: Iterable[Function
             return problem
         if self_calls(function):
             return refuse(refusal.NO_LOOP, annotation.place, "recursion")
-        if any(map(_is_indirect, function.body or ())):
+        if any(map(is_indirect_call, function.body or ())):
             return refuse(refusal.RECURSIVE_FORM, annotation.place, "calls a function through a pointer")
     return refuse(refusal.UNROLLED, annotation.place)
-
-
-def _is_indirect(statement: Statement) -> bool:
-    return isinstance(statement, Instruction) and statement.base == "call" and callee_of(statement) is None
 
 
 def _loops(view: View, event: str, annotation: Annotation) -> list[Loop]:

@@ -375,14 +375,10 @@ class Carrying:
 
     def _leaves(self, index: int, loop: Loop, kept: frozenset[int]) -> bool:
         """Whether one of the ``kept`` statements outside of ``loop`` reads what a statement in it writes."""
-        view = self.view
-        outside = [i for i in kept if view.cfg.block_of(i) not in loop.blocks]
-        written = effects.writes(view.body[index])
-        return any(
-            index in view.reaching.reaching(i, n)
-            for i in outside
-            for n in effects.needs(view.body[i]) & written
-        )
+        view, written = self.view, effects.writes(self.view.body[index])
+        outside = (i for i in kept if view.cfg.block_of(i) not in loop.blocks)
+        read = ((i, name) for i in outside for name in effects.needs(view.body[i]) & written)
+        return any(index in view.reaching.reaching(i, name) for i, name in read)
 
     def _dependent(self, point: Point, index: int) -> Refusal:
         value = computed_value(self.view, index)

@@ -19,6 +19,7 @@ from cccopt.ccc.function.calls import (
     called,
     called_code,
     callees,
+    is_indirect_call,
     shared_variables,
     with_callees,
 )
@@ -191,7 +192,7 @@ class _Rules:
         or an unknown caller may.
         """
         module, own = self.view.module, self.view.function
-        if own.kind == "entry" and not any(_is_indirect(i) for i in called_code(module, own.name)):
+        if own.kind == "entry" and not any(is_indirect_call(i) for i in called_code(module, own.name)):
             return bool(shared_variables(module, own))
         outside = own.kind != "entry" and "visible" in own.linkage
         return outside or any(shared_variables(module, function) for function in (own, *module.functions()))
@@ -211,8 +212,3 @@ def _loads(instruction: Instruction) -> bool:
 def _stores(instruction: Instruction) -> bool:
     facts = isa.facts(instruction)
     return facts.memory in (Memory.STORE, Memory.ATOMIC) and facts.space in ("shared", "generic")
-
-
-def _is_indirect(instruction: Instruction) -> bool:
-    """Whether an instruction calls through a pointer."""
-    return isa.facts(instruction).control is Control.CALL and callee_of(instruction) is None

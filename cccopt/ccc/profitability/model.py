@@ -312,7 +312,7 @@ def _runs_now(path: PathFlow, around: _Runs, loop: LoopFlow) -> _Runs:
     # Full warps run the code around it: fewer of them, each with more lanes that may take this path.
     if not path.is_loop or not path.entered or not path.entries:
         share = path.full / around.full if around.full else 0.0
-        return _Runs(around.warps * any_of(share), path.full, True)
+        return _Runs(around.warps * max(any_of(share), share), path.full, True)
     comes = path.entered / around.full if around.full else 0.0
     iterations = longest(
         path.full / path.entered,
