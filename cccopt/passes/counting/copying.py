@@ -37,6 +37,7 @@ from functools import cached_property
 from cccopt.ccc.function.code import negated, number, op
 from cccopt.ccc.function.names import Names
 from cccopt.passes.counting.block import begin, begin_warp, leaving
+from cccopt.passes.counting.block_loops import lanes_together
 from cccopt.passes.counting.bounds import REGISTERS, THREADS, is_bounded
 from cccopt.passes.counting.choice import Choice, Counters, Place
 from cccopt.passes.counting.flow import LEAVING, Flow, FlowEdge, Way
@@ -170,6 +171,8 @@ class _Copier:
         """The code that counts, by the statement that it precedes."""
         flow, places = self.what.flow, self.what.choice.places
         found: dict[int, list[Statement]] = {}
+        for index, statement in lanes_together(flow, self.names):
+            found.setdefault(index, []).append(statement)
         for place, counters in places.items():
             if place.unit != OUTSIDE and place.unit not in self.bare:
                 found.setdefault(flow.head(place.unit), []).extend(
