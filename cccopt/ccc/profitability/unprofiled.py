@@ -2,10 +2,9 @@
 
 The code does not say how much lanes differ. If all of them take a path or run equally many inner iterations,
 collecting only adds cost: of 24 public kernels for which assumed numbers promised a gain, 13 ran slower
-(docs/decisions/0027-nothing-tells.md). Two things lower that risk:
-
-* Inner iterations that are laid side by side read memory side by side, whatever their number.
-* A path that contains a loop of tasks has two reasons for its lanes to differ: which come, and how long they stay.
+(docs/decisions/0027-nothing-tells.md). Inner iterations that are laid side by side read memory side by side, whatever
+their number, so only expanded loops are known to gain, and paths only together with such a loop in them
+(docs/decisions/0047-only-expanded-loops-without-a-profile.md).
 """
 
 from __future__ import annotations
@@ -20,11 +19,9 @@ UNKNOWN = "it is not known how much lanes diverge here; if they do not, collecti
 def uncertain(flow: LoopFlow, chosen: Collection[int]) -> frozenset[int]:
     """Those of the ``chosen`` paths that may lose together with the others, as far as is known without a profile."""
     sure: set[int] = set()
-    loops = {path.key for path in flow.paths if path.is_loop}
     for path in flow.paths:
-        around = {other.key for other in _around(flow, path)}
-        if path.key in chosen and path.key in loops and (path.expanded or around - loops):
-            sure |= {path.key, *around}
+        if path.key in chosen and path.expanded:
+            sure |= {path.key, *(around.key for around in _around(flow, path))}
     return frozenset(chosen) - sure
 
 

@@ -35,22 +35,29 @@ def test_a_gain_that_predictions_are_too_inexact_for_is_left(cost: float, taken:
     assert decision.chosen == frozenset(range(4))
 
 
-def test_a_small_gain_is_taken_where_loops_of_tasks_make_it_sure() -> None:
+def test_a_small_gain_is_taken_where_an_expanded_loop_makes_it_sure() -> None:
     text = loop_of(body=switch(4))
     (region,) = find(view_of(parsed := parse(text), next(parsed.functions()))).regions
     path, inner, *_ = cases(*[66.0] * 4).paths
-    # A path, and in it a loop of tasks: lanes differ in who comes, and in how long they stay.
     inner = replace(
-        inner, parent=path.key, is_loop=True, entries=path.warps, entered=path.full, warps=2.0, full=0.5
+        inner,
+        parent=path.key,
+        is_loop=True,
+        expanded=True,
+        entries=path.warps,
+        entered=path.full,
+        warps=2.0,
+        full=0.25,
     )
     flow = loop(path, inner, own=400.0)
     room = dict.fromkeys(range(4), 0)
     assert LEAST_GAIN < gain(flow, [0, 1]) < SAFE_GAIN
     assert decide(region, Estimate(flow, False), "auto", room, 1 << 20).chosen == {0, 1}
-    # Without room for their stacks nothing is sure, nor is a loop of tasks alone.
+    # Nothing is sure if there is no room for the stacks, or if the loop is not expanded.
     assert not decide(region, Estimate(flow, False), "auto", dict.fromkeys(range(4), 99), 100).chosen
-    alone = replace(flow, paths=(path, replace(inner, parent=None)))
-    assert not decide(region, Estimate(alone, False), "auto", room, 1 << 20).chosen
+    apart = replace(flow, paths=(path, replace(inner, expanded=False)))
+    assert LEAST_GAIN < gain(apart, [0, 1]) < SAFE_GAIN
+    assert not decide(region, Estimate(apart, False), "auto", room, 1 << 20).chosen
 
 
 def expanded(path: PathFlow, cost: float, warps: float, full: float) -> PathFlow:

@@ -21,6 +21,8 @@ DECLINED = {
     "paths": f"#pragma ccc if\nif (x % 3 == 0) {{ {WORK} a[i] = x; }} else\n#pragma ccc if\n"
     f"if (x % 5 == 0) {{ {WORK} a[i] = x + 1; }}",
     "a loop that data end": f"unsigned steps = 0;\n#pragma ccc while\n{ENDED}\na[i] = steps;",
+    "a loop that data end in a path": f"unsigned steps = 0;\n#pragma ccc if\nif (x % 3 == 0) {{ {WORK}\n"
+    f"#pragma ccc while\n{ENDED}\na[i] = steps; }}",
 }
 REWRITTEN = {
     "a counted loop": (f"#pragma ccc for variable\n{ROW}", {"for", "for variable"}),
@@ -28,17 +30,13 @@ REWRITTEN = {
         f"#pragma ccc if\nif (x % 3 == 0) {{ {WORK} a[i] = x;\n#pragma ccc for variable\n{ROW}\n}}",
         {"for", "if", "for variable"},
     ),
-    "a loop that data end in a path": (
-        f"unsigned steps = 0;\n#pragma ccc if\nif (x % 3 == 0) {{ {WORK}\n#pragma ccc while\n{ENDED}\na[i] = steps; }}",
-        {"for", "if", "while"},
-    ),
     "a counted loop beside a path": (
         f"#pragma ccc if\nif (x % 3 == 0) a[i] = x ^ 1u;\n#pragma ccc for variable\n{ROW}",
         {"for", "for variable"},
     ),
     "a loop that nvcc unrolls in a path": (
-        f"#pragma ccc if\nif (x % 3 == 0) {{ {WORK}\n#pragma ccc while\n"
-        "for (int k = 0; k < 20; ++k) x = __umulhi(x, x | 1u) ^ x * 1664525u;\na[i] = x; }",
+        f"#pragma ccc if\nif (x % 3 == 0) {{ {WORK}\n#pragma ccc for variable\n"
+        "for (int k = 0; k < 20; ++k) atomicAdd(b + to[x + k], 1u);\na[i] = x; }",
         set(),
     ),
 }
@@ -65,7 +63,7 @@ def test_what_may_lose_is_left_alone(shape: str) -> None:
 
 
 @pytest.mark.parametrize("shape", REWRITTEN)
-def test_what_has_more_than_one_reason_to_gain_is_rewritten(shape: str) -> None:
+def test_expanded_loops_are_rewritten_with_the_paths_around_them(shape: str) -> None:
     body, rewritten = REWRITTEN[shape]
     found, _ = outcomes(body)
     assert {kind for kind, outcome in found.items() if outcome is Outcome.REWRITTEN} == rewritten
