@@ -25,11 +25,18 @@ PROMISES = {
 SUMS = "the sums of this loop or kernel may be computed in any order, which changes their last digits"
 """The same for a clause `reduce`."""
 
+TOTALS = (
+    "only the total over all threads of each of its sums is used after this loop, since each thread then holds a"
+    " different part; the last digits of floating-point totals change"
+)
+"""The same for sums over the iterations of the marked loop."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pragma:
     """``#pragma ccc KIND``, to be written above what is at ``place``. ``sums`` are the variables in its clause
-    `reduce`, ``in_lane`` says whether it has the clause `inlane`, and ``block`` is the argument of the clause `block`.
+    `reduce` (with ``totals``, sums over the iterations of the marked loop), ``in_lane`` says whether it has the clause
+    `inlane`, and ``block`` is the argument of the clause `block`.
     """
 
     kind: Kind
@@ -37,6 +44,7 @@ class Pragma:
     sums: tuple[str, ...] = ()
     in_lane: bool = False
     block: tuple[int, ...] = ()
+    totals: bool = False
 
     @property
     def text(self) -> str:
@@ -63,15 +71,23 @@ def pragmas_of(
         assert place is not None, "markers of candidates tell their places"
         outer = number == trial.selection.outer
         sums = _sums(trial, annotations) if outer else ()
-        yield Pragma(kind, place, sums, outer and trial.selection.in_lane, sizes if outer else ())
+        yield Pragma(
+            kind,
+            place,
+            sums,
+            outer and trial.selection.in_lane,
+            sizes if outer else (),
+            bool(sums) and trial.selection.over_iterations,
+        )
 
 
 def _sums(trial: Trial, annotations: Mapping[int, Annotation]) -> tuple[str, ...]:
     """The variables that a trial sums up in any order; none if not all of them are known."""
-    if not trial.selection.sums:
+    selection = trial.selection
+    if not selection.sums:
         return ()
-    named = sums_of(trial.selection.kinds, trial.selection.outer, annotations)
-    return named if len(named) == trial.selection.sums else ()
+    named = sums_of(selection.kinds, selection.outer, annotations, over_iterations=selection.over_iterations)
+    return named if len(named) == selection.sums else ()
 
 
 def can_be_written(trial: Trial, annotations: Mapping[int, Annotation]) -> bool:

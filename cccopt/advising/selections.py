@@ -31,14 +31,16 @@ _LITTLE = 0.04
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Pragmas by the numbers of their candidates; ``outer`` is that of the marked loop or kernel. ``sums`` is how many
-    of its floating-point sums may be added up in any order (``reduce(+: ...)``). ``in_lane`` is the clause `inlane`:
-    lanes keep their own iterations in order, so nothing is promised.
+    of its sums may be added up in any order (``reduce(+: ...)``): floating-point sums of inner loops or, with
+    ``over_iterations``, all sums of the marked loop. ``in_lane`` is the clause `inlane`: lanes keep their own
+    iterations in order, so nothing is promised.
     """
 
     outer: int
     kinds: tuple[tuple[int, Kind], ...]
     sums: int = 0
     in_lane: bool = False
+    over_iterations: bool = False
 
     def has(self, kind: Kind) -> bool:
         """Whether it has a pragma of this kind."""

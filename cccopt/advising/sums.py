@@ -1,4 +1,5 @@
-"""The sums in a loop's source: variables that it updates by ``+=`` or ``-=``, for the clause ``reduce(+: ...)``.
+"""The sums in a loop's source: variables that it updates by ``+=`` or ``-=``, for the clause ``reduce(+: ...)``. For
+those over the iterations of the marked loop, see `cccopt.advising.totals`.
 
 A clause names variables, but names do not survive into PTX: there, a trial sees only that sums exist.
 """
@@ -8,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from cccopt.advising.source_loops import code_of, extent_of
+from cccopt.advising.totals import totals_in
+from cccopt.advising.updates import body_of, declaration_of, updated_by_sums
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.clauses import Kind
 from cccopt.files import read_text
 from cccopt.source.declarations import declares
 from cccopt.source.statements import Code
-from cccopt.source.variables import is_variable, whole
+from cccopt.source.variables import whole
 from cccopt.text import Place
 
-_BEFORE = frozenset({";", "{", "}", ")", "else", "do", ","})
 _INTEGERS = frozenset(
     {
         "int",
@@ -37,14 +39,21 @@ _INTEGERS = frozenset(
 
 
 def sums_of(
-    kinds: Iterable[tuple[int, Kind]], outer: int, annotations: Mapping[int, Annotation]
+    kinds: Iterable[tuple[int, Kind]],
+    outer: int,
+    annotations: Mapping[int, Annotation],
+    *,
+    over_iterations: bool = False,
 ) -> tuple[str, ...]:
     """The variables that the inner loops among some candidates (their ``kinds``, by number) sum up, and that a clause
-    at the ``outer`` one can name.
+    at the ``outer`` one can name. With ``over_iterations``, also those of `totals_in`.
     """
     loops = [annotations[number].place for number, kind in kinds if kind is Kind.FOR_VARIABLE]
     at = annotations[outer].place
-    return sums_in([place for place in loops if place is not None], at) if at is not None else ()
+    if at is None:
+        return ()
+    inner = sums_in([place for place in loops if place is not None], at)
+    return tuple(dict.fromkeys((*inner, *totals_in(at)))) if over_iterations else inner
 
 
 def sums_in(loops: Iterable[Place], outer: Place) -> tuple[str, ...]:
@@ -67,38 +76,11 @@ def _updated(code: Code, start: int, end: int, around: int) -> Iterator[str]:
     """The variables of floating-point types that the loop at ``start`` updates and does not declare; none if the text
     has no loop there because it comes from a macro.
     """
-    word = code.text(start)
-    if word not in ("for", "while", "do"):
+    body = body_of(code, start)
+    if body is None:
         return
-    body = code.after_head(start) if word != "do" else start + 1
-    for index in range(body, end):
-        if code.text(index) in ("+", "-") and code.text(index + 1) == "=":
-            first = _begin(code, index - 1)
-            name = "".join(code.text(i) for i in range(first, index))
-            if not is_variable(name) or code.text(first - 1) not in _BEFORE:
-                continue
-            if not declares(code, body, end, whole(name)) and not _is_whole_number(
-                code, around, start, whole(name)
-            ):
-                yield name
-
-
-def _begin(code: Code, last: int) -> int:
-    """Where the variable whose last token is ``last`` begins: ``a``, ``a.b``, ``a[0]``."""
-    first = code.partners.get(last, last)
-    if first < last:
-        return _begin(code, first - 1)
-    return _begin(code, last - 2) if code.text(last - 1) == "." else last
-
-
-def _is_whole_number(code: Code, start: int, end: int, name: str) -> bool:
-    """Whether the last declaration of ``name`` before ``end`` says that it is an integer or a pointer."""
-    for index in range(end - 1, start - 1, -1):
-        if code.text(index) == name:
-            first = index
-            while code.text(first - 1) not in (";", "{", "}", "(", ""):
-                first -= 1
-            words = {code.text(i) for i in range(first, index)}
-            if words & {*_INTEGERS, "*"} and "=" not in words:
-                return True
-    return False
+    for name in updated_by_sums(code, body, end):
+        if declares(code, body, end, whole(name)):
+            continue
+        if not declaration_of(code, around, start, whole(name)) & {*_INTEGERS, "*"}:
+            yield name

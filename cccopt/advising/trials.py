@@ -22,7 +22,7 @@ from cccopt.ccc.outcome.report import RegionReport
 from cccopt.ccc.profitability.elapsed import Elapsed
 from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
 from cccopt.ccc.profitability.region_counts import measure
-from cccopt.clauses import LOOPS_OF_TASKS, Kind
+from cccopt.clauses import Kind
 from cccopt.diagnostic import CccError, Diagnostic, Severity
 from cccopt.passes.pipeline import Options, Result, run
 from cccopt.profiling.candidate_counts import CandidateCounts, issues_of
@@ -106,12 +106,31 @@ def trials(
     for selection in islice(every, MOST_IN_LANE if only_in_lane else MOST):
         trial = _tried(alone, kernel, selection, nest, run)
         yield trial
-        if trial.loop is not None and not is_expanded(trial) and selection.has(Kind.FOR_VARIABLE):
-            # A clause must name its sums: without their names there is nothing to try.
-            named = len(sums_of(selection.kinds, selection.outer, nest.annotations))
-            if 0 < named <= MOST_SUMS:
-                with_sums = _tried(alone, kernel, replace(selection, sums=named), nest, run)
-                yield from filter(is_expanded, [with_sums])
+        for summing in _with_sums(trial, nest):
+            with_sums = _tried(alone, kernel, summing, nest, run)
+            if is_expanded(with_sums) or (summing.over_iterations and _moves_tasks(with_sums)):
+                yield with_sums
+
+
+def _with_sums(trial: Trial, nest: Nest) -> Iterator[Selection]:
+    """The selection of a trial with sums, if these may let more of it be rewritten. A clause must name its sums:
+    without their names there is nothing to try.
+    """
+    selection = trial.selection
+    found = []
+    if trial.loop is not None and not is_expanded(trial) and selection.has(Kind.FOR_VARIABLE):
+        found.append(
+            replace(selection, sums=len(sums_of(selection.kinds, selection.outer, nest.annotations)))
+        )
+    if not selection.in_lane and selection.kinds[0][1] is Kind.FOR and not _moves_tasks(trial):
+        named = sums_of(selection.kinds, selection.outer, nest.annotations, over_iterations=True)
+        found.append(replace(selection, sums=len(named), over_iterations=True))
+    yield from (summing for summing in found if 0 < summing.sums <= MOST_SUMS)
+
+
+def _moves_tasks(trial: Trial) -> bool:
+    """Whether tasks move to other lanes."""
+    return trial.loop is not None and trial.loop.form is not Form.IN_LANE
 
 
 def is_chosen(module: Module, kernel: str, counted: KernelRun, selection: Selection) -> bool:
@@ -142,11 +161,7 @@ def _tried(module: Module, kernel: str, selection: Selection, nest: Nest, counte
     except CccError as problem:
         return Trial(kernel, selection, refused=problem.diagnostics)
     if selection.regions <= _rewritten(result):
-        sure = (
-            profile is None
-            and _may_be_sure(result, selection)
-            and _is_done(marked, selection, Options(Mode.AUTO))
-        )
+        sure = profile is None and _may_be_sure(result) and _is_done(marked, selection, Options(Mode.AUTO))
         known = {} if profile is None else profile.functions.get(kernel, {})
         return Trial(kernel, selection, result.regions, share=share, sure=sure, profile=known)
     said = tuple(d for d in result.remarks if d.severity is not Severity.ERROR)
@@ -157,11 +172,9 @@ def _rewritten(result: Result) -> frozenset[int]:
     return frozenset(report.region for report in result.regions if report.outcome is Outcome.REWRITTEN)
 
 
-def _may_be_sure(result: Result, selection: Selection) -> bool:
-    """Whether it has what `auto` rewrites without a profile: an expanded loop, or a branch and a loop of tasks."""
-    kinds = {kind for _, kind in selection.kinds[1:]}
-    branch_and_loop = bool(kinds & LOOPS_OF_TASKS) and bool(kinds - LOOPS_OF_TASKS)
-    return branch_and_loop or any(report.form is Form.EXPANDED for report in result.regions)
+def _may_be_sure(result: Result) -> bool:
+    """Whether it has what `auto` rewrites without a profile: an expanded loop."""
+    return any(report.form is Form.EXPANDED for report in result.regions)
 
 
 def _is_done(marked: Module, selection: Selection, options: Options) -> bool:
