@@ -19,4 +19,6 @@ def _time(time: Mapping[str, float]) -> str:
     # Reports of earlier versions do not have it.
     if waiting := time.get("waiting"):
         parts += f"; waiting {waiting:,.0f}"
+    if atomics := time.get("atomics"):
+        parts += f"; atomics on one address {atomics:,.0f}"
     return f"{time['total']:,.0f} issue slots per warp iteration ({parts})"

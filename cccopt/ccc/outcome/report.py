@@ -26,8 +26,9 @@ class ContextEntry:
 class PredictedTime:
     """The parts of the predicted time of a marked loop, in issue slots of a warp: those of its code with all paths, and
     those that the rewrite adds (``overhead``: votes, stacks, copies). Further ones pass while memory delivers what the
-    loop loads and stores, or while warps wait for results (``waiting``, 0 if no time of the kernel was measured). The
-    parts overlap, so ``total`` is about the largest of issue, memory and waiting.
+    loop loads and stores, while warps wait for results (``waiting``, 0 if no time of the kernel was measured), or while
+    ``atomics`` on one address are made one after the other. The parts overlap, so ``total`` is about the largest of
+    issue, memory, waiting and atomics.
     """
 
     code: float
@@ -35,6 +36,7 @@ class PredictedTime:
     memory: float
     waiting: float
     total: float
+    atomics: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from cccopt.ccc.legality.carried_region import CarriedRegion
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.plan.carried import CarriedPlan, PointPlan
+from cccopt.ccc.profitability.combined_atomics import COMBINED, is_combined
 from cccopt.ccc.profitability.estimate import Estimate, begun_together, context_slots, estimate
 from cccopt.ccc.profitability.flows import PathFlow, any_of
 from cccopt.ccc.profitability.profile import RegionProfile
@@ -29,7 +30,7 @@ def estimate_carried(
     alone: Region = replace(carried.region, paths=paths)
     found = estimate(carried.view, alone, None, measured)
     flows = tuple(
-        _with_rest(carried, point, path, flow)
+        _with_rest(carried, point, path, flow, found.assumed)
         for point, path, flow in zip(plan.points, paths, found.flow.paths, strict=True)
     )
     begun = 1.0
@@ -50,7 +51,9 @@ def _marked(carried: CarriedRegion, path: Path) -> Path:
     return replace(path, nodes=view.names_of(inside))
 
 
-def _with_rest(carried: CarriedRegion, point: PointPlan, marked: Path, flow: PathFlow) -> PathFlow:
+def _with_rest(
+    carried: CarriedRegion, point: PointPlan, marked: Path, flow: PathFlow, assumed: bool
+) -> PathFlow:
     view = carried.view
     costs = view.costs
     rest = view.blocks_of(point.path.nodes - marked.nodes)
@@ -60,6 +63,13 @@ def _with_rest(carried: CarriedRegion, point: PointPlan, marked: Path, flow: Pat
     advance = sum(costs.of_statement(index) for index in point.advance.kept)
     context = context_slots(point.stack) + advance
     waiting = flow.packed_waiting + after * costs.cycles_per_slot(rest, segment) * ended
+    indices = (i for b in rest for i in view.cfg.blocks[b].statements())
+    atomics = COMBINED * sum(is_combined(view, i) for i in indices) if not assumed else 0.0
     return replace(
-        flow, packed=flow.packed + after * ended, packed_waiting=waiting, context=context, chunk=point.chunk
+        flow,
+        packed=flow.packed + after * ended,
+        packed_waiting=waiting,
+        packed_atomics=flow.packed_atomics + atomics * ended,
+        context=context,
+        chunk=point.chunk,
     )

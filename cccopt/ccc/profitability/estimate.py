@@ -10,7 +10,7 @@ evenly between none and twice the average; a `while` ends with the same probabil
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from cccopt.analysis.affine import access_size
@@ -21,6 +21,7 @@ from cccopt.ccc.legality.exclusive import FEWEST
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.plan.plan import PathPlan, Plan
 from cccopt.ccc.plan.stack import SHARED, StackCode
+from cccopt.ccc.profitability.combined_atomics import COMBINED, is_combined
 from cccopt.ccc.profitability.flows import LANES, LoopFlow, PathFlow, SortedGroup, any_of, slowest
 from cccopt.ccc.profitability.model import DEFAULT_TAKEN, GLOBAL_WORD, SECTOR, SUM, WORD
 from cccopt.ccc.profitability.profile import RegionProfile
@@ -67,7 +68,9 @@ def fits_to(measured: Mapping[int, RegionProfile], annotation: Annotation) -> bo
 
 @dataclass(frozen=True, slots=True)
 class _PathRuns:
-    """How often warps and lanes run a path and what a run costs, as in `PathFlow`."""
+    """How often warps and lanes run a path and what a run costs, as in `PathFlow`. Without a profile, atomic operations
+    are not counted (``atomics`` is None).
+    """
 
     entries: float
     entered: float
@@ -77,6 +80,8 @@ class _PathRuns:
     packed: float
     saved: float
     late: float = 0.0
+    atomics: float | None = None
+    packed_atomics: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,8 @@ class _Maker:
                         packed=of.packed / full if full else static,
                         saved=self._coalesced(path) * full / iterations * SECTOR,
                         late=_late(of, path, loop) / copies[path.annotation.region],
+                        atomics=of.atomics / of.warps * COMBINED if of.warps else 0.0,
+                        packed_atomics=of.packed_atomics / full * COMBINED if full else 0.0,
                     ),
                 )
             )
@@ -128,7 +135,9 @@ class _Maker:
             / loop.warps
             * cycles_per_slot(self.view, self._own, self.region.nodes, self.region.header),
             begun_together(loop) if self.plan is not None and self.plan.split else 1.0,
-            self._spared(),
+            self._spared(self.costs.of_statement),
+            loop.atomics / loop.warps * COMBINED,
+            self._spared(self._atomics),
         )
 
     def assumed(self, form: str) -> LoopFlow:
@@ -157,7 +166,14 @@ class _Maker:
             runs = _PathRuns(entries, entered, warps, full, slots, slots, full * apart * SECTOR)
             found.append(self._flow(key, path, runs))
         slots = self.costs.of_blocks(self.view.blocks_of(self._own), blocks, header)
-        return LoopFlow(slots, sectors * SECTOR, form, tuple(found), self._groups(), spared=self._spared())
+        return LoopFlow(
+            slots,
+            sectors * SECTOR,
+            form,
+            tuple(found),
+            self._groups(),
+            spared=self._spared(self.costs.of_statement),
+        )
 
     def _flow(self, key: int, path: Path, runs: _PathRuns) -> PathFlow:
         """The flow of a path from its runs and, if it has a plan, from what the plan says about its tasks."""
@@ -188,24 +204,33 @@ class _Maker:
             runs.late,
             runs.slots * cycles,
             runs.packed * cycles,
-            self._tail(planned),
+            self._tail(planned, self.costs.of_statement),
+            runs.atomics or 0.0,
+            runs.packed_atomics,
+            0.0 if runs.atomics is None else self._tail(planned, self._atomics),
         )
 
-    def _tail(self, planned: PathPlan | None) -> float:
-        """The cost of the code after a path that runs with its tasks."""
+    def _atomics(self, index: int) -> float:
+        """The slots that pass for a statement if it is a combined atomic operation."""
+        return COMBINED * is_combined(self.view, index)
+
+    def _tail(self, planned: PathPlan | None, cost: Callable[[int], float]) -> float:
+        """The ``cost`` of the code after a path that runs with its tasks."""
         if planned is None or planned.counted is not None:
             return 0.0
-        return sum(self.costs.of_statement(index) for index in planned.after.sunk)
+        return sum(cost(index) for index in planned.after.sunk)
 
-    def _spared(self) -> Mapping[frozenset[int], float]:
-        """What `LoopFlow.spared` says: such code follows the paths with whose tasks it runs."""
+    def _spared(self, cost: Callable[[int], float]) -> Mapping[frozenset[int], float]:
+        """What `LoopFlow.spared` says: such code follows the paths with whose tasks it runs. ``cost`` is that of a
+        statement.
+        """
         found: dict[frozenset[int], float] = {}
         if self.plan is not None:
             keys = {path.begin: key for key, path in enumerate(self.region.all_paths())}
             sunk = {keys[path.path.begin]: frozenset(path.after.sunk) for path in self.plan.all_paths()}
             for index in self.plan.dropped:
                 followed = frozenset(key for key, code in sunk.items() if index in code)
-                found[followed] = found.get(followed, 0.0) + self.costs.of_statement(index)
+                found[followed] = found.get(followed, 0.0) + cost(index)
         return found
 
     def _coalesced(self, path: Path) -> float:

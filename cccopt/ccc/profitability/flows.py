@@ -30,6 +30,8 @@ class PathFlow:
     own loads are then coalesced. ``late`` are the runs, by warps that are not full, of the tasks that are left when the
     marked loop ends. A warp running alone takes ``waiting`` cycles for a run by such a warp, ``packed_waiting`` for one
     by a full warp. ``tail`` is the cost of the code after the path that runs with its tasks if the path is collected.
+    ``atomics``, ``packed_atomics`` and ``tail_atomics`` are the slots that pass in a run of each for atomic operations
+    that ptxas combines.
     """
 
     key: int
@@ -50,6 +52,9 @@ class PathFlow:
     waiting: float = 0.0
     packed_waiting: float = 0.0
     tail: float = 0.0
+    atomics: float = 0.0
+    packed_atomics: float = 0.0
+    tail_atomics: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,8 @@ class LoopFlow:
     takes for the loop's own code. For each iteration that the warp makes now, the rewritten loop makes ``begun``. That
     is less than one if lanes that diverge in an iteration now begin the next one apart, since in the rewritten loop
     they vote together. ``spared`` gives the slots of the loop's own code that no lane runs for itself anymore if all
-    paths of a set are collected, because it runs with their tasks.
+    paths of a set are collected, because it runs with their tasks. ``atomics`` are the slots that pass for combined
+    atomic operations of the loop's own code, ``spared_atomics`` those of the code in ``spared``.
     """
 
     own: float
@@ -103,6 +109,8 @@ class LoopFlow:
     waiting: float = 0.0
     begun: float = 1.0
     spared: Mapping[frozenset[int], float] = field(default_factory=dict)
+    atomics: float = 0.0
+    spared_atomics: Mapping[frozenset[int], float] = field(default_factory=dict)
 
 
 def slowest(lanes: float) -> float:

@@ -28,6 +28,7 @@ from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome.report import Cost, PredictedTime
 from cccopt.ccc.plan.in_lane import WAIT, InLanePlan, LanePoint
+from cccopt.ccc.profitability.combined_atomics import COMBINED
 from cccopt.ccc.profitability.estimate import cycles_per_slot, fits_to
 from cccopt.ccc.profitability.flows import LANES, any_of
 from cccopt.ccc.profitability.model import AN_INSTRUCTION, SECTOR
@@ -65,7 +66,7 @@ class _Rounds:
     lanes that come there came together. A run costs ``slots`` before and, by a fuller warp, ``fuller`` afterwards. A
     warp running alone takes ``waiting`` cycles for each slot. Lanes that come to an inner loop make ``taken``
     iterations of it. A ``share`` of a lane's iterations comes to the point; lanes that never come there make the
-    ``others`` iterations first.
+    ``others`` iterations first. ``atomics`` are the slots that pass in a run for atomic operations that ptxas combines.
     """
 
     slots: float
@@ -77,6 +78,7 @@ class _Rounds:
     waiting: float
     share: float
     others: float
+    atomics: float
 
     @property
     def level(self) -> bool:
@@ -138,22 +140,30 @@ class _Maker:
         sectors = loop.sectors / entries
         apart = max(sectors, self._accesses() * loop.lanes / entries) if self.plan.flattened else sectors
         before, after = self._times(
-            self._needs(own, iterations, [(r, r.before * r.slots) for r in rounds], 0.0, sectors),
-            self._needs(own, begun, [(r, r.after * r.fuller) for r in rounds], votes, apart),
+            self._needs(own, iterations, [(r, r.before, r.slots) for r in rounds], 0.0, sectors),
+            self._needs(own, begun, [(r, r.after, r.fuller) for r in rounds], votes, apart),
         )
         gain = before.total / max(after.total, 1.0 / max(iterations, 1.0))
         costs = tuple(Cost(r.slots, r.taken, gain, None, False) for r in rounds)
         return InLaneEstimate(Cost(own, 1.0, gain, None, False, before, after), costs)
 
     def _needs(
-        self, own: float, begun: float, runs: Sequence[tuple[_Rounds, float]], votes: float, sectors: float
+        self,
+        own: float,
+        begun: float,
+        runs: Sequence[tuple[_Rounds, float, float]],
+        votes: float,
+        sectors: float,
     ) -> Needs:
-        """What an entry of the loop needs if it begins ``begun`` iterations of ``own`` slots each, and its points take
-        the slots of ``runs``.
+        """What an entry of the loop needs if it begins ``begun`` iterations of ``own`` slots each; ``runs`` gives for
+        each point how often it is run, and the slots of a run.
         """
-        code = [(begun * own, self._waiting), *((slots, r.waiting) for r, slots in runs)]
+        loop = self.measured[self.plan.region.annotation.region]
+        code = [(begun * own, self._waiting), *((often * slots, r.waiting) for r, often, slots in runs)]
         waiting = sum(slots * cycles for slots, cycles in code)
-        return Needs(sum(slots for slots, _ in code), votes, sectors * SECTOR, waiting)
+        atomics = begun * loop.atomics / max(loop.warps, 1) * COMBINED
+        atomics += sum(often * r.atomics for r, often, _ in runs)
+        return Needs(sum(slots for slots, _ in code), votes, sectors * SECTOR, waiting, atomics)
 
     def _times(self, before: Needs, after: Needs) -> tuple[PredictedTime, PredictedTime]:
         """The times of an iteration by a warp, from what an entry of the loop needs."""
@@ -190,6 +200,7 @@ class _Maker:
         loop = self.measured[self.plan.region.annotation.region]
         of = self.measured[annotation.region]
         slots = of.issued / of.warps if of.warps else 0.0
+        atomics = of.atomics / of.warps * COMBINED if of.warps else 0.0
         before, (full, share, others) = of.warps / loop.entries, self._packed(point, of)
         waiting = self._waiting_at(point)
         met = not self._in_path(point)
@@ -198,14 +209,14 @@ class _Maker:
             waits = met and point not in self.plan.in_place
             after = min(before, max(full, full * LANES / WAIT) + 0.5) if waits else before
             taken = of.lanes / loop.lanes if loop.lanes else 0.0
-            return _Rounds(slots, slots, taken, full, before, after, waiting, share, others)
+            return _Rounds(slots, slots, taken, full, before, after, waiting, share, others, atomics)
         flat = met and self.plan.flattened
         after = full + (before - full) / sqrt(max(iterations, 1.0)) if flat else before
         # On average, a lane needs half of its last chunk.
         after += full * of.entered / max(of.lanes, 1) * (point.chunk - 1) / 2
         fuller = max(of.packed * LANES / of.lanes, slots) if flat and of.lanes else slots
         taken = of.lanes / of.entered if of.entered else 0.0
-        return _Rounds(slots, fuller, taken, full, before, after, waiting, share, others)
+        return _Rounds(slots, fuller, taken, full, before, after, waiting, share, others, atomics)
 
     def _packed(self, point: LanePoint, of: RegionProfile) -> tuple[float, float, float]:
         """The runs of a point in an entry of the marked loop if all lanes that ever come to it came together, the share

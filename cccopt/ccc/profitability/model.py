@@ -160,7 +160,8 @@ def _needs(loop: LoopFlow, chosen: Collection[int]) -> Needs:
     whole = _whole(loop, chosen)
     code, waiting = loop.own * whole.warps, loop.waiting * whole.warps
     added = form.iteration * whole.warps if chosen else 0.0
-    moved = -whole.warps * sum(slots for keys, slots in loop.spared.items() if keys.issubset(chosen))
+    moved = -whole.warps * _of_subsets(loop.spared, chosen)
+    atomics = whole.warps * (loop.atomics - _of_subsets(loop.spared_atomics, chosen))
     runs: dict[int, _Runs] = {}
     diverged: dict[int, float] = {}
     take: dict[int, float] = {}
@@ -174,8 +175,10 @@ def _needs(loop: LoopFlow, chosen: Collection[int]) -> Needs:
         now = runs[path.key] = _runs(path, around, path.key in chosen, loop)
         code += now.packed * path.packed + (now.warps - now.packed) * path.slots
         waiting += now.packed * path.packed_waiting + (now.warps - now.packed) * path.waiting
+        atomics += now.packed * path.packed_atomics + (now.warps - now.packed) * path.atomics
         if path.key in chosen:
             moved += _ends(path, now) * path.tail
+            atomics += _ends(path, now) * path.tail_atomics
         if path.key in diverged:
             added += now.warps * (diverged[path.key] * (take[path.key] + path.context / 2) + path.extra)
         elif path.key in chosen:
@@ -184,7 +187,12 @@ def _needs(loop: LoopFlow, chosen: Collection[int]) -> Needs:
     code += moved
     waiting += moved * (loop.waiting / loop.own if loop.own else 0.0)
     memory = max(loop.memory - sum(path.saved for path in loop.paths if path.key in chosen), 0.0)
-    return Needs(code, added, memory, waiting)
+    return Needs(code, added, memory, waiting, max(atomics, 0.0))
+
+
+def _of_subsets(slots: Mapping[frozenset[int], float], chosen: Collection[int]) -> float:
+    """The sum of ``slots`` whose keys are all chosen."""
+    return sum(each for keys, each in slots.items() if keys.issubset(chosen))
 
 
 def break_even(loop: LoopFlow, path: PathFlow, chosen: Collection[int] = ()) -> float | None:

@@ -1,6 +1,6 @@
-"""How long issue, memory traffic and waiting take together, and what a measured time says about each.
+"""How long issue, memory traffic, atomics and waiting take together, and what a measured time says about each.
 
-Instructions are issued while others wait for memory or for results, so a time is about the largest of the three. If a
+Instructions are issued while others wait for memory or for results, so a time is about the largest of these. If a
 loop's time is known, each part is scaled so that together they take that time. What code issues and memory delivers is
 an upper bound, since machine code has fewer instructions than PTX and caches deliver most sectors. Time that these two
 do not explain is time in which warps wait.
@@ -26,7 +26,7 @@ shrinks with the runs of the code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from cccopt.ccc.outcome.report import PredictedTime
 from cccopt.ccc.profitability.elapsed import Elapsed
@@ -72,17 +72,19 @@ def together(*parts: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What code needs: issue slots for itself and for what is added to it, slots that pass for its memory traffic, and
-    the cycles that a warp running alone takes for the code itself (`cccopt.analysis.latency`).
+    """What code needs: issue slots for itself and for what is added to it, slots that pass for its memory traffic, the
+    cycles that a warp running alone takes for the code itself (`cccopt.analysis.latency`), and slots that pass for its
+    combined atomic operations (`combined_atomics`).
     """
 
     code: float
     added: float
     memory: float
     waiting: float
+    atomics: float = 0.0
 
     def __truediv__(self, number: float) -> Needs:
-        return Needs(self.code / number, self.added / number, self.memory / number, self.waiting / number)
+        return Needs(*(part / number for part in astuple(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ class Scales:
 
     issue: float = 1.0
     memory: float = 1.0
+    atomics: float = 1.0
     waiting: float = 0.0
     waited: float = 0.0
     own: float = 1.0
@@ -102,11 +105,12 @@ class Scales:
     def time(self, needs: Needs, *, expanded: bool = False) -> PredictedTime:
         """The time of code with these needs, whose inner loop is ``expanded`` or not."""
         code, added = needs.code * self.issue, needs.added * self.issue
-        memory = needs.memory * self.memory
+        memory, atomics = needs.memory * self.memory, needs.atomics * self.atomics
         waiting = (needs.waiting + needs.added * ADDED_WAITING / self.early) * self.waiting
         if not expanded:
             waiting = waiting * self.own + self.waited * (1 - self.own)
-        return PredictedTime(code, added, memory, waiting, together(code + added, memory, waiting))
+        total = together(code + added, memory, waiting, atomics)
+        return PredictedTime(code, added, memory, waiting, total, atomics)
 
 
 def scales(elapsed: Elapsed, needs: Needs) -> Scales:
@@ -116,12 +120,13 @@ def scales(elapsed: Elapsed, needs: Needs) -> Scales:
     resident = elapsed.cycles / needs.waiting
     early = min(max(resident, EARLY), 1.0) if resident else 1.0
     memory = needs.memory * max(early, CACHED)
-    shares = [min(part / elapsed.slots, MOST) for part in (needs.code, memory)]
+    shares = [min(part / elapsed.slots, MOST) for part in (needs.code, memory, needs.atomics)]
     shares.append(max(1 - sum(share * share for share in shares), 0.0) ** 0.5)
-    issue, traffic, waiting = (share * elapsed.slots / together(*shares) for share in shares)
+    issue, traffic, atomics, waiting = (share * elapsed.slots / together(*shares) for share in shares)
     return Scales(
         issue / needs.code if needs.code else 1.0,
         traffic / needs.memory if needs.memory else 1.0,
+        atomics / needs.atomics if needs.atomics else 1.0,
         waiting / needs.waiting,
         waiting,
         1.0 / max(resident, 1.0) ** 0.5 if resident <= FEW else 0.0,

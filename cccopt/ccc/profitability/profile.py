@@ -26,7 +26,7 @@ from cccopt.version import __version__
 SCHEMA = 1
 """The version of the layout that is written here."""
 
-_ADDED = ("elapsed", "resident", "launches")
+_ADDED = ("elapsed", "resident", "launches", "atomics", "packed_atomics")
 """Fields that files of earlier versions do not have."""
 
 _MAKE_ONE = "make one with `cccopt profile -- PROGRAM` or `cccopt emulate FILE.ptx KERNEL ... --profile=FILE`"
@@ -46,7 +46,8 @@ class RegionProfile:
     ``elapsed`` is the issue slots that the GPU had in the time of a marked loop, and ``resident`` the warp cycles of
     that time: its clock cycles times the warps that the GPU holds at once, or the warps of a launch if these are fewer;
     both are 0 if that time is not known. ``launches`` are those of a kernel marked ``grid``, 0 if their number is not
-    known.
+    known. ``atomics`` counts the combined atomic operations (`combined_atomics`) in its own code by warps,
+    ``packed_atomics`` those that full warps would make.
     """
 
     kind: str
@@ -60,6 +61,8 @@ class RegionProfile:
     elapsed: float = 0.0
     resident: float = 0.0
     launches: int = 0
+    atomics: float = 0.0
+    packed_atomics: float = 0.0
 
     def __add__(self, other: RegionProfile) -> RegionProfile:
         mine, theirs = asdict(self), asdict(other)
@@ -110,8 +113,15 @@ def _without(
         if around in kept:
             own, issued = kept[around], found[number].issued
             # A full warp that comes there runs as much of it as a warp does now.
-            packed = issued * own.lanes / LANES / own.warps if own.packed else 0.0
-            kept[around] = replace(own, issued=own.issued + issued, packed=own.packed + packed)
+            fuller = own.lanes / LANES / own.warps if own.packed else 0.0
+            atomics = found[number].atomics
+            kept[around] = replace(
+                own,
+                issued=own.issued + issued,
+                packed=own.packed + issued * fuller,
+                atomics=own.atomics + atomics,
+                packed_atomics=own.packed_atomics + atomics * fuller,
+            )
     return kept
 
 

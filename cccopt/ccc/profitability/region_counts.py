@@ -12,6 +12,7 @@ from cccopt.analysis.cost import Costs
 from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.profitability.combined_atomics import is_combined
 from cccopt.ccc.profitability.elapsed import Elapsed
 from cccopt.ccc.profitability.flows import LANES
 from cccopt.ccc.profitability.full_warps import FullWarps
@@ -121,6 +122,7 @@ class _CountedFunction:
                 time.slots,
                 time.cycles,
                 self.launches if region.annotation.kind == Kind.GRID else 0,
+                self._combined(own),
             )
         }
         for path in tree:
@@ -139,8 +141,18 @@ class _CountedFunction:
                 entering = self.view.names_of(self.view.cfg.predecessors[header]) - path.nodes
                 begins = [self._at_node(name) for name in sorted(entering)]
                 entries, entered = _at_most(begins, warps, lanes)
-        packed = self._packed(path, own) * lanes / LANES
-        return RegionProfile(path.annotation.kind, entries, entered, warps, lanes, self._issued(own), packed)
+        times, full = self._by_full_warps(path, own), lanes / LANES
+        return RegionProfile(
+            path.annotation.kind,
+            entries,
+            entered,
+            warps,
+            lanes,
+            self._issued(own),
+            full * sum(self._costs.of_statement(index) * often for index, often in times.items()),
+            atomics=self._combined(own),
+            packed_atomics=full * sum(often for i, often in times.items() if is_combined(self.view, i)),
+        )
 
     def _entries(self, region: int, warps: int, lanes: int) -> tuple[int, int]:
         """Warps and lanes that came to a loop; ``warps`` and ``lanes`` ran it."""
@@ -177,14 +189,22 @@ class _CountedFunction:
             total += count.warps if stride == 0 else count.lanes * min(apart, SECTOR_BYTES) / SECTOR_BYTES
         return total
 
-    def _packed(self, path: Path, own: Collection[str]) -> float:
-        """The issue slots that a full warp takes for its ``own`` code of a path."""
+    def _by_full_warps(self, path: Path, own: Collection[str]) -> dict[int, float]:
+        """How often a full warp that begins a path runs each instruction of its ``own`` code."""
         view, inside = self.view, self.view.blocks_of(path.nodes)
         full = FullWarps(view, view.block_of_name[path.begin], inside, self._at_block)
-        return sum(
-            self._costs.of_statement(index) * full.times(view.cfg.block_of(index), (count.warps, count.lanes))
+        return {
+            index: full.times(view.cfg.block_of(index), (count.warps, count.lanes))
             for index, _ in view.instructions(own)
             if (count := self.counts.get(index)) is not None
+        }
+
+    def _combined(self, nodes: Collection[str]) -> float:
+        """How often warps ran atomic operations of ``nodes`` that ptxas combines."""
+        return sum(
+            count.warps
+            for index, _ in self.view.instructions(nodes)
+            if (count := self.counts.get(index)) is not None and is_combined(self.view, index)
         )
 
     def _at_node(self, name: str) -> tuple[int, int]:

@@ -56,7 +56,9 @@ def path(number: int, length: int, values: int = 1, clauses: str = "") -> str:
   @%p2 bra JOIN{number};
   // ccc if.begin {number} line={number}:1 {clauses} file=x.cu
   xor.b32 %r6, %r4, {number};
-{sums}{work}  red.global.add.u32 [%rd1+{4 * number}], %r6;
+{sums}{work}  and.b32 %r7, %r4, 1;
+  mad.wide.u32 %rd2, %r7, 128, %rd1;
+  red.global.add.u32 [%rd2+{4 * number}], %r6;
   // ccc if.end {number}
 JOIN{number}:
 """
