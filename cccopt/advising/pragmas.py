@@ -22,21 +22,14 @@ PROMISES = {
 }
 """What a user vouches for by writing a pragma. The other pragmas need no promise."""
 
-SUMS = "the sums of this loop or kernel may be computed in any order, which changes their last digits"
+SUMS = "sums of this loop or kernel may be computed in any order, which changes the last digits of floating-point sums"
 """The same for a clause `reduce`."""
-
-TOTALS = (
-    "only the total over all threads of each of its sums is used after this loop, since each thread then holds a"
-    " different part; the last digits of floating-point totals change"
-)
-"""The same for sums over the iterations of the marked loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pragma:
     """``#pragma ccc KIND``, to be written above what is at ``place``. ``sums`` are the variables in its clause
-    `reduce` (with ``totals``, sums over the iterations of the marked loop), ``in_lane`` says whether it has the clause
-    `inlane`, and ``block`` is the argument of the clause `block`.
+    `reduce`, ``in_lane`` says whether it has the clause `inlane`, and ``block`` is the argument of the clause `block`.
     """
 
     kind: Kind
@@ -44,7 +37,6 @@ class Pragma:
     sums: tuple[str, ...] = ()
     in_lane: bool = False
     block: tuple[int, ...] = ()
-    totals: bool = False
 
     @property
     def text(self) -> str:
@@ -71,14 +63,7 @@ def pragmas_of(
         assert place is not None, "markers of candidates tell their places"
         outer = number == trial.selection.outer
         sums = _sums(trial, annotations) if outer else ()
-        yield Pragma(
-            kind,
-            place,
-            sums,
-            outer and trial.selection.in_lane,
-            sizes if outer else (),
-            bool(sums) and trial.selection.over_iterations,
-        )
+        yield Pragma(kind, place, sums, outer and trial.selection.in_lane, sizes if outer else ())
 
 
 def _sums(trial: Trial, annotations: Mapping[int, Annotation]) -> tuple[str, ...]:

@@ -20,7 +20,6 @@ from cccopt.advising.independence import judgement_of
 from cccopt.advising.pragmas import (
     PROMISES,
     SUMS,
-    TOTALS,
     Pragma,
     can_be_written,
     common_block,
@@ -300,7 +299,7 @@ def _advice(
 def promises_of(advice: Advice) -> Sequence[tuple[Pragma, str]]:
     """What the user vouches for by writing the pragmas."""
     made = [(p, PROMISES[p.kind]) for p in advice.pragmas if p.kind in PROMISES and not p.in_lane]
-    return [*made, *((p, TOTALS if p.totals else SUMS) for p in advice.pragmas if p.sums)]
+    return [*made, *((p, SUMS) for p in advice.pragmas if p.sums)]
 
 
 def ranked(found: Iterable[Advice]) -> list[Advice]:

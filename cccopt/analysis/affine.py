@@ -18,6 +18,7 @@ Sampaio, Pereira, Meira, "Divergence analysis and optimizations", PACT 2011 (aff
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -220,6 +221,24 @@ def access_size(instruction: Statement) -> int:
             lanes = len(operand.elements) if isinstance(operand, Vector) else 1
             return lanes * isa.width(type) // 8
     return 0
+
+
+_SLOW_16, _SLOW_32 = 1, 1 << 20
+
+
+def may_recur(instruction: Instruction, growth: float) -> bool:
+    """Whether a result that seems to grow by ``growth`` (infinity: an unknown amount) from one iteration to the next
+    may come back to an earlier value. It does if it is only a part of what grows, if it saturates, and if it has so
+    few bits that it wraps around in loops that programs contain.
+    """
+    if any(isinstance(operand, Vector) for operand in instruction.operands):
+        return True
+    if "sat" in instruction.parts or instruction.base in ("mul24", "mad24"):
+        return True
+    narrowest = min((isa.WIDTHS[type] for type in _types(instruction)), default=64)
+    if narrowest == 32:
+        return math.isfinite(growth) and abs(growth) > _SLOW_32
+    return narrowest < 16 or (narrowest == 16 and abs(growth) > _SLOW_16)
 
 
 def combined(instruction: Instruction, sources: tuple[Operand, ...], strides: list[int | None]) -> int | None:

@@ -126,6 +126,10 @@ class AddressRoots:
         facts = isa.facts(instruction)
         if facts.arithmetic in _NUMBERS:
             return frozenset()
+        if instruction.base == "cvta" and "to" not in instruction.parts and "global" not in instruction.parts:
+            # A number that the host passes may be an address in shared memory.
+            found = self._of_operand(definition, instruction.operands[1], known)
+            return found if all(root.kind == "variable" for root in found) else frozenset({UNKNOWN})
         if facts.arithmetic in _SUMS | _CHOICES:
             sources = [self._of_operand(definition, source, known) for source in _pointers(instruction)]
             return _sum(sources) if facts.arithmetic in _SUMS else _union(sources)

@@ -120,6 +120,7 @@ class _Iteration:
             and isa.facts(s).memory is Memory.LOAD
             and isa.facts(s).space == "global"
             and s.guard is None
+            and any(isinstance(o, Address) for o in s.operands)
         ]
 
     def prefetch(self, index: int, going: Guard) -> list[Statement]:

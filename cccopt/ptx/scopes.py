@@ -9,8 +9,8 @@ Inline assembly declares registers and labels in braces, and nvcc repeats the bl
 
 A register named like a special one (`.reg .b32 %clock;`) also gets another name.
 
-Then the braces around labels are removed, so that basic blocks can be copied separately. Other braces stay: call
-sequences keep their parameters in them.
+Then the braces around labels and registers are removed, so that basic blocks and statements can be copied and moved
+separately. Other braces stay: call sequences keep their parameters in them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _function(function: Function) -> Function:
 
 
 def _is_unique(function: Function) -> bool:
-    """Whether all names are already unique, as in a module made here, and no label is in a nested scope."""
+    """Whether all names are already unique, as in a module made here, and no label or register is in a nested scope."""
     taken = {*SPECIAL_TYPES, *(v.name for v in (*function.returns, *function.parameters))}
     if len(taken) < len(SPECIAL_TYPES) + len(function.returns) + len(function.parameters):
         return False
@@ -80,6 +80,8 @@ def _is_unique(function: Function) -> bool:
                 return False
             names = (statement.name if isinstance(statement, Label) else statement.label,)
         elif isinstance(statement, RegisterDeclaration):
+            if depth:
+                return False
             names = tuple(name for declared in statement.names for name in declared_names(declared))
         if not taken.isdisjoint(names) or len({*names}) < len(names):
             return False
@@ -88,7 +90,7 @@ def _is_unique(function: Function) -> bool:
 
 
 def _opened(body: Body) -> Body:
-    """``body``, whose names are unique, without the braces of scopes that hold labels and declare only registers."""
+    """``body``, whose names are unique, without the braces of scopes that hold labels or registers and no variables."""
     scopes: list[_Scope] = []
     braces: set[int] = set()
     for index, statement in enumerate(body):
@@ -96,12 +98,12 @@ def _opened(body: Body) -> Body:
             scopes.append(_Scope(index))
         elif isinstance(statement, Close):
             scope = scopes.pop()
-            if scope.has_label and not scope.has_variable:
+            if scope.has_name and not scope.has_variable:
                 braces |= {scope.start, index}
             if scopes:
-                scopes[-1].has_label |= scope.has_label
+                scopes[-1].has_name |= scope.has_name
         elif scopes:
-            scopes[-1].has_label |= isinstance(statement, Label)
+            scopes[-1].has_name |= isinstance(statement, Label | RegisterDeclaration)
             scopes[-1].has_variable |= isinstance(statement, Variable)
     return tuple(s for index, s in enumerate(body) if index not in braces)
 
@@ -111,7 +113,7 @@ class _Scope:
     """A scope that begins at statement ``start``."""
 
     start: int
-    has_label: bool = False
+    has_name: bool = False
     has_variable: bool = False
 
 

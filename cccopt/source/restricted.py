@@ -43,7 +43,7 @@ def parameters_around(code: Code, index: int) -> tuple[Parameter, ...]:
     """The parameters of the kernel that contains the token at ``index``; none if it is not in a kernel. Raises
     `OutOfSight`.
     """
-    for head, brace in heads_around(code, index):
+    for head, brace in _heads(code, index):
         words = {code.text(i) for i in range(head, brace)}
         if words & _KERNEL or _is_function(code, head, brace):
             return parameters_of(code, head)
@@ -98,7 +98,7 @@ def _is_function(code: Code, head: int, brace: int) -> bool:
     return found is not None and found.body == brace and code.text(found.name) not in _STATEMENTS
 
 
-def heads_around(code: Code, index: int) -> Iterator[tuple[int, int]]:
+def _heads(code: Code, index: int) -> Iterator[tuple[int, int]]:
     """For each brace around a token, from the inside out: where its head begins, and the brace."""
     at = index - 1
     while True:

@@ -143,6 +143,14 @@ def test_a_long_chain_of_steps_is_followed_to_its_root():
     assert found.roots(find(function, "st.shared")) == {Root("variable", "tile")}
 
 
+@pytest.mark.parametrize(
+    ("source", "known"), [("%rd9", {Root("variable", "tile")}), ("%rd1", {UNKNOWN}), ("%rd5", {UNKNOWN})]
+)
+def test_a_generic_address_of_a_number_may_lead_into_shared_memory(source, known):
+    found, function = aliasing(f"cvta.shared.u64 %rd10, {source};\nst.u32 [%rd10], %r9;")
+    assert found.roots(find(function, "st.u32")) == known
+
+
 def test_a_swizzled_address_is_unknown():
     found, function = aliasing("xor.b32 %r5, %r3, 16;\nst.shared.u32 [%r5], %r9;")
     assert found.roots(find(function, "st.shared")) == {UNKNOWN}

@@ -52,7 +52,25 @@ __device__ __forceinline__ unsigned set_carry(unsigned x, unsigned y) {
 __device__ __forceinline__ unsigned with_carry(unsigned x, unsigned y) {
   unsigned limb; asm volatile("addc.cc.u32 %0, %1, %2;" : "=r"(limb) : "r"(x), "r"(y)); return limb;
 }
+__device__ __forceinline__ unsigned wide_sum(unsigned x, unsigned y) {
+  return (unsigned)((((unsigned __int128)y << 64 | 0xffffffff80000000ull) + x) >> 64);
+}
+__device__ __forceinline__ unsigned half_of(unsigned x) {
+  unsigned half;
+  asm("{ .reg .u16 low, high; mov.b32 {low, high}, %1; cvt.u32.u16 %0, high; }" : "=r"(half) : "r"(x));
+  return half;
+}
 __device__ unsigned locks[64];
+__device__ __forceinline__ void owned_add(unsigned* lock, unsigned none, unsigned* cell, unsigned x) {
+  bool done = false;
+  while (!done) {
+    if (atomicCAS(lock, none, none + 1u) == none) {
+      atomicAdd(cell, x);
+      atomicExch(lock, none);
+      done = true;
+    }
+  }
+}
 __device__ __forceinline__ void locked_add(unsigned* lock, unsigned* cell, unsigned x) {
   bool done = false;
   unsigned tries = 0;
@@ -67,7 +85,7 @@ __device__ __forceinline__ void locked_add(unsigned* lock, unsigned* cell, unsig
 """
 """What the idioms call; it needs ``hash32``."""
 
-RARE = ("lock", "carry")
+RARE = ("lock", "carry", "wide", "scoped", "owner")
 """Idioms with draws of their own, so that kernels without them stay as they were."""
 
 
@@ -97,6 +115,8 @@ class Idioms:
             "lane": lambda v: self.random.choice(("lane()", f"lane_far({v.unsigned(1)})")),
             "cached": self._cached,
             "carry": self._carry,
+            "wide": lambda v: f"wide_sum({v.unsigned(1)}, {v.unsigned(1)})",
+            "scoped": lambda v: f"half_of({v.unsigned(1)})",
             "library": lambda v: f"(unsigned)pow((double)(({v.unsigned(1)}) & 255u) + 1.0, 1.7)",
         }
         self._statements = {
@@ -107,6 +127,9 @@ class Idioms:
             "retry": lambda v: [f"cas_add(&count[({v.unsigned(1)}) & 15u], {v.unsigned(1)});"],
             "lock": lambda v: [
                 f"locked_add(&locks[({v.unsigned(1)}) & 63u], &count[({v.unsigned(1)}) & 15u], {v.unsigned(1)});"
+            ],
+            "owner": lambda v: [
+                f"owned_add(&locks[({v.unsigned(1)}) & 63u], (unsigned)(n < 0), &count[0], {v.unsigned(1)});"
             ],
             "record": self._record,
             "lambda": self._lambda,
@@ -124,10 +147,9 @@ class Idioms:
             every = sorted({*found._expressions, *found._statements} - {*RARE})
             found.kinds = tuple(draw.sample(every, draw.choice((1, 1, 2, 3))))
             found.kept = kept and draw.random() < 0.7
-        if Random(seed * 104729 + 18).random() < 0.03:  # of its own, so that all others stay as they were
-            found.kinds += ("lock",)
-        if Random(seed * 104729 + 19).random() < 0.03:
-            found.kinds += ("carry",)
+        for number, kind in enumerate(RARE):  # each of its own, so that all others stay as they were
+            if Random(seed * 104729 + 18 + number).random() < 0.03:
+                found.kinds += (kind,)
         return found
 
     def before(self) -> list[str]:

@@ -114,6 +114,10 @@ def fetches_what_comes(
             assert fetched.any()
 
 
+def test_textures_are_not_prefetched() -> None:
+    assert not prefetches(kernel(load="tex.1d.v4.u32.s32 {%value, %r20, %r21, %r22}, [%rd20, {%i}];"))
+
+
 def test_the_next_iterations_address_under_the_latchs_condition() -> None:
     assert added(kernel()) == [
         "add.u32 %next_b32_0, %i, %stride;",

@@ -43,6 +43,16 @@ def test_names_become_unique() -> None:
     assert with_unique_names(unique) == unique
 
 
+def test_registers_of_a_scope_become_the_functions() -> None:
+    """So that statements of inline assembly can be moved: cuda_fp16.h declares registers in braces."""
+    scopes = "{ .reg .b16 low; cvt.u16.u32 low, %r1; }\n{ .reg .b16 low; cvt.u16.u32 low, %r2; }"
+    unique = with_unique_names(parse(f".entry k ()\n{{\n.reg .b32 %r<4>;\n{scopes}\nret;\n}}"))
+    text = print_module(unique)
+    assert text.count("{") == text.count("}") == 1
+    assert "cvt.u16.u32 low_1, %r2" in " ".join(text.split())
+    verify(unique)
+
+
 def test_nothing_to_do() -> None:
     module = parse(".entry k () { .reg .b32 %r<2>; mov.u32 %r1, 1; ret; }")
     assert with_unique_names(module) is not None
@@ -50,7 +60,7 @@ def test_nothing_to_do() -> None:
 
 
 def test_what_is_unique_stays_as_it_is() -> None:
-    scopes = "{ .reg .b32 t; mov.u32 t, %r1; }\n{ .reg .b32 u; mov.u32 u, %r2; }"
+    scopes = "{ .local .b32 t; .reg .b32 v; mov.u32 v, %r1; }\n{ mov.u32 %r1, %r2; }"
     module = parse(f".entry k ()\n{{\n.reg .b32 %r<4>;\n{scopes}\nret;\n}}")
     unique = with_unique_names(parse(BEFORE))
     assert with_unique_names(module) == module

@@ -255,6 +255,6 @@ def _movable(instruction: Instruction, in_hammock: bool) -> bool:
     # A hammock moves as a whole.
     flows = flows or (in_hammock and facts.control in (Control.NEXT, Control.BRANCH))
     plain = facts.known and flows
-    # Parameters of a call are useless without the call.
-    plain = plain and facts.space != "param"
+    # Parameters of a call are useless without the call, and so is the carry flag without what sets or reads it.
+    plain = plain and facts.space != "param" and not (facts.carries or facts.sets_carry)
     return plain and not (facts.synchronises or facts.convergent or facts.volatile)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from cccopt.analysis.affine import may_recur
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Operand
 from cccopt.ptx.isa import Arithmetic
@@ -61,11 +62,17 @@ def additions(statement: Instruction) -> Sequence[tuple[Operand, tuple[Operand, 
 
 def combined(statement: Instruction, sources: Sequence[Number]) -> Number:
     """The result of a pure instruction from its operands."""
+    found = _combined(statement, sources)
+    recurs = found is not None and found.growth and may_recur(statement, found.growth)
+    return _opaque(statement, sources) if found is None or recurs else found
+
+
+def _combined(statement: Instruction, sources: Sequence[Number]) -> Number | None:
+    """The result of arithmetic that is followed."""
     high = "hi" in statement.parts
     types = [part for part in statement.parts if part in isa.WIDTHS]
-    # A counter of 16 bits does not wrap around in a loop that ends.
     if not all(type[0] in "bsu" and isa.WIDTHS[type] >= 16 for type in types):
-        return _opaque(statement, sources)
+        return None
     match isa.facts(statement).arithmetic, sources:
         case Arithmetic.COPY, [a]:
             return a if a.growth or a.fixed else replace(a, span=min(a.span, *map(values_of, types)))
@@ -90,7 +97,7 @@ def combined(statement: Instruction, sources: Sequence[Number]) -> Number:
                 return _quotient(a, by)
         case Arithmetic.SELECTION, [a, b, _]:
             return joined([a, b], 0)
-    return _opaque(statement, sources)
+    return None
 
 
 def _sum(a: Number, b: Number) -> Number:

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cccopt.analysis import effects
-from cccopt.analysis.affine import access_size, combined
+from cccopt.analysis.affine import access_size, combined, may_recur
 from cccopt.analysis.constancy import UNIFORM_SPECIAL_REGISTERS, reads_unchanging_memory
 from cccopt.analysis.cost import integer
 from cccopt.analysis.invariance import LoopInvariance
@@ -110,9 +110,10 @@ class InnerIterations(Induction):
             or any(self._share_a_segment(store, load) for store in stores for load in loads)
         )
 
-    def may_meet(self, a: int, b: int) -> bool:
+    def may_meet(self, a: int, b: int, *, copies: bool = False) -> bool:
         """Whether the access ``a`` of one inner iteration may touch what ``b`` touches in another one: not if both
-        addresses advance by the same constant and stay apart.
+        addresses advance by the same constant and stay apart. With ``copies``, they are in different copies of the
+        body of an unrolled loop, and may meet in one iteration of the loop that was made of it.
         """
         found = [
             self._access(i, s)
@@ -123,13 +124,14 @@ class InnerIterations(Induction):
             return True
         x, y = found
         if x.register and x.register == y.register:
-            return _overlap(x.offset - y.offset, self.step(x.register), max(x.size, y.size))
+            return _overlap(x.offset - y.offset, self.step(x.register), max(x.size, y.size), copies=copies)
         if not x.base or x.base != y.base or x.displacement is None or y.displacement is None:
             return True
         reaching = self.view.reaching.reaching
         if reaching(a, x.base) != reaching(b, x.base):
             return True
-        return _overlap(x.displacement - y.displacement, self._growth(a, x.base), max(x.size, y.size))
+        apart, growth = x.displacement - y.displacement, self._growth(a, x.base)
+        return _overlap(apart, growth, max(x.size, y.size), copies=copies)
 
     def _access(self, index: int, instruction: Instruction) -> _Access:
         address = next(o for o in instruction.operands if isinstance(o, Address))
@@ -245,11 +247,12 @@ class InnerIterations(Induction):
         statement = self.view.body[index]
         assert isinstance(statement, Instruction)
         sources = statement.operands[1:]
-        return combined(
+        growth = combined(
             statement,
             sources,
             [self._growth(index, o.name, depth - 1) if isinstance(o, Register) else 0 for o in sources],
         )
+        return None if growth is None or may_recur(statement, growth) else growth
 
     def _meet(self, store: _Access, other: _Access) -> bool:
         """Whether the store of one inner iteration is known to meet the other access in another one."""
@@ -308,11 +311,12 @@ def _plain(instruction: Instruction) -> bool:
     return len(addresses) == 1 and isa.facts(instruction).control is not Control.CALL
 
 
-def _overlap(apart: int, step: int | None, size: int) -> bool:
-    """Whether accesses of ``size`` bytes, ``apart`` bytes apart in one iteration, touch in different ones. Both
-    addresses grow by ``step`` from one to the next; None means unknown.
+def _overlap(apart: int, step: int | None, size: int, *, copies: bool = False) -> bool:
+    """Whether accesses of ``size`` bytes, ``apart`` bytes apart in one iteration, touch in different ones or, with
+    ``copies``, in the same one. Both addresses grow by ``step`` from one to the next; None means unknown.
     """
     if not step:
         return True
     nearest = apart // step
-    return any(abs(apart - iterations * step) < size for iterations in (nearest, nearest + 1) if iterations)
+    distances = (n for n in (nearest, nearest + 1) if n or copies)
+    return any(abs(apart - iterations * step) < size for iterations in distances)

@@ -93,9 +93,17 @@ class MemoryOrder:
             others += self._accesses(self.sunk[loop.begin].moved)
             for mine in self._accesses(self.deferred(path)):
                 for other in others:
-                    if self._may_clash(mine, other) and iterations.may_meet(mine, other):
+                    copies = self._copy_of(mine, loop) != self._copy_of(other, loop)
+                    if self._may_clash(mine, other) and iterations.may_meet(mine, other, copies=copies):
                         return Clash(mine, other)
         return None
+
+    def _copy_of(self, index: int, loop: Path) -> frozenset[int]:
+        """Which copy of the body a statement belongs to, if the compiler unrolled a loop of tasks."""
+        view = self.view
+        starts = view.blocks_of(self._starts(loop.annotation.region) & loop.nodes)
+        block = view.cfg.block_of(index)
+        return frozenset(start for start in starts if view.dominators.dominates(start, block))
 
     def follows_memory(self, path: Path) -> int | None:
         """A statement after the path that accesses memory which others may write."""

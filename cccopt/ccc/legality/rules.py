@@ -96,9 +96,9 @@ class _Rules:
         return self.analysis.order
 
     def known_instructions(self) -> None:
-        """Every instruction of L is in the instruction table."""
+        """Every instruction of L is in the instruction table, and reads the thread's index by component."""
         for index, instruction in self.view.instructions(self.region.nodes | self.region.preheader):
-            if not isa.facts(instruction).known:
+            if not isa.facts(instruction).known or "%tid" in effects.special_registers(instruction):
                 line = "?" if instruction.position is None else instruction.position.line
                 raise self._refuse(refusal.UNKNOWN, self.region, index, instruction.opcode, line)
 

@@ -45,6 +45,7 @@ _MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "lo": "hi", "ls": "
 _MIRRORED |= {mirrored: test for test, mirrored in _MIRRORED.items()}
 _GREATER, _LESS = ("ge", "gt", "hi", "hs"), ("le", "lt", "lo", "ls")
 _SCALED = (Arithmetic.LEFT_SHIFT, Arithmetic.PRODUCT)
+_FALLING = (Arithmetic.NEGATION, Arithmetic.DIFFERENCE)
 
 
 def waiting(view: View, loops: Iterable[Loop]) -> int | None:
@@ -270,8 +271,13 @@ class _Ends:
         return swap if self._is_of_place(swap, expected.name, swap, set()) else None
 
     def _is_of_place(self, use: int, register: str, swap: int, seen: set[int]) -> bool:
-        """Whether the register, as set in the loop, holds what ``swap``, or a load of its place, returned."""
-        for index in self.view.reaching.reaching(use, register):
+        """Whether each iteration of the loop sets the register to what ``swap``, or a load of its place, returned."""
+        reaching = self.view.reaching
+        if not self.inside.issuperset(
+            i for latch in self.loop.latches for i in reaching.reaching_end(latch, register)
+        ):
+            return False
+        for index in reaching.reaching(use, register):
             statement = self.view.body[index] if index != ENTRY else None
             if index in seen or index == swap or index not in self.inside:
                 continue
@@ -347,12 +353,27 @@ class _Growth:
             return False
         if facts.memory is Memory.ATOMIC:
             self.claimed = statement.base == "atom" and facts.reduction == "+"
-            step = integer(statement.operands[2]) if self.claimed else None
-            return self.claimed and (step is None or step > 0)
+            return self.claimed and self._claims_more(index, statement)
         varying = [s for s in statement.operands[1:] if not ends.is_invariant(index, s)]
         if facts.memory is not Memory.NONE or len(varying) != 1 or not isinstance(varying[0], Register):
             return False
         return self._changes(facts.arithmetic, statement, varying[0]) and self._follow(index, varying[0].name)
+
+    def _claims_more(self, index: int, atomic: Instruction) -> bool:
+        """Whether an addition claims a larger number each time: of an amount that is not negated, and nothing else in
+        the loop gives numbers back.
+        """
+        ends, amount = self.ends, atomic.operands[2]
+        memory, step = ends.view.memory, integer(amount)
+        if step is not None:
+            return step > 0
+        access = memory.access(index)
+        others = (i for i in ends.inside if i != index and memory.may_write(i))
+        if any(memory.may_clash(access, memory.access(i)) for i in others):
+            return False
+        found = ends.view.reaching.reaching(index, amount.name) if isinstance(amount, Register) else ()
+        made = (ends.view.body[i] for i in found if i != ENTRY)
+        return not any(isinstance(s, Instruction) and isa.facts(s).arithmetic in _FALLING for s in made)
 
     def _changes(self, kind: Arithmetic, statement: Instruction, varying: Register) -> bool:
         """Whether an instruction is a step that is understood; its sign is recorded."""

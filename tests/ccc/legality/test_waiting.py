@@ -84,6 +84,45 @@ def test_a_lock_free_update_does_not_hide_a_lock(lock: str) -> None:
     assert [view.body[i].opcode for i in tried(view, view.loops)] == ["atom.global.exch.b32"] * bool(lock)
 
 
+@pytest.mark.parametrize(
+    ("expected", "again", "waits"),
+    [
+        ("", "mov.u32 %r6, %r5;", False),  # what the last attempt found
+        ("ld.global.u32 %r6, [%rd2+4];", "", False),
+        ("", "", True),  # a lock: only its holder brings back the number that is expected
+        ("", "@%p3 mov.u32 %r6, %r5;", True),
+        ("", "@%p3 bra LOOP; mov.u32 %r6, %r5;", True),
+    ],
+)
+def test_each_attempt_expects_what_is_there(expected: str, again: str, waits: bool) -> None:
+    body = f"""
+    ld.global.u32 %r6, [%rd2+4]; setp.gt.u32 %p3, %r2, 5;
+    LOOP: {expected}
+    atom.global.cas.b32 %r5, [%rd2+4], %r6, 7;
+    setp.eq.u32 %p1, %r5, %r6; @%p1 bra OUT; {again}
+    bra LOOP;
+    OUT: st.global.u32 [%rd2], %r5;"""
+    assert (found(body) is not None) == waits
+
+
+@pytest.mark.parametrize(
+    ("amount", "other", "waits"),
+    [
+        ("mov.u32 %r6, %ntid.x;", "", False),  # blocks of work
+        ("neg.s32 %r6, %r2;", "", True),
+        ("mov.u32 %r6, %r2;", "red.global.add.u32 [%rd2+4], %r4;", True),  # a semaphore
+        ("mov.u32 %r6, %r2;", "red.global.add.u32 [%rd2+64], %r4;", True),  # perhaps the same place
+    ],
+)
+def test_numbers_are_claimed_once(amount: str, other: str, waits: bool) -> None:
+    body = f"""
+    ld.global.u32 %r2, [%rd2]; {amount}
+    LOOP: atom.global.add.u32 %r5, [%rd2+4], %r6; {other}
+    setp.lt.u32 %p1, %r5, %r2; @%p1 bra LOOP;
+    st.global.u32 [%rd2], %r5;"""
+    assert (found(body) is not None) == waits
+
+
 def found(body: str) -> int | None:
     module = parse(kernel(body))
     view = view_of(module, next(f for f in module.functions() if f.name == "k"))

@@ -371,3 +371,102 @@ extern "C" __global__ void __launch_bounds__(64) assigned(int n, const unsigned*
     count[i] = x * 2;
   }
 }
+
+// CCC036: 16 bits of a number that grows: every sixteenth inner iteration has the same place
+extern "C" __global__ void __launch_bounds__(64) while_wraps(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i]; int k = 0;
+    unsigned* ring = out + 8 * i + 4096;
+#pragma ccc while
+    while (k < 40 + (int)(x & 7)) {
+      x = x * 1664525u + 1013904223u;
+#pragma ccc if
+      if (x & 0x10000) ring[(short)(k * 4096) >> 12] = work(x);
+      ring[(short)(k * 4096)] = 1;
+      ++k;
+    }
+  }
+}
+
+// CCC036: the upper half of a number that grows stays the same for four inner iterations
+extern "C" __global__ void __launch_bounds__(64) while_in_halves(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i], k = 0;
+    unsigned long long at = 0;
+#pragma ccc while
+    while (k < 40 + (x & 7)) {
+      x = x * 1664525u + 1013904223u;
+      unsigned low, high;
+      asm("mov.b64 {%0, %1}, %2;" : "=r"(low), "=r"(high) : "l"(at));
+#pragma ccc if
+      if (x & 0x10000) out[13 * i + high] = work(x) ^ low;
+      at += 1ull << 30;
+      ++k;
+    }
+  }
+}
+
+// CCC036: two copies of an unrolled body share a place
+extern "C" __global__ void __launch_bounds__(64) while_unrolled(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+    unsigned* place = out + 16 * i;
+#pragma ccc while
+#pragma unroll 2
+    for (int k = 0; k < 32; ++k) {
+#pragma ccc if
+      if (x >> k & 1) *place = work(x + k);
+      if (k & 1) ++place;
+    }
+  }
+}
+
+// right: each copy of an unrolled body has a place of its own
+extern "C" __global__ void __launch_bounds__(64) while_unrolled_apart(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+    unsigned* place = out + 16 * i;
+#pragma ccc while
+#pragma unroll 2
+    for (int k = 0; k < 16; ++k) {
+#pragma ccc if
+      if (x >> k & 1) *place = work(x + k);
+      ++place;
+    }
+  }
+}
+
+// CCC034: a sum of 128 bits after the path: its carry stays where its lower half is
+extern "C" __global__ void __launch_bounds__(64) carries_after_path(
+    int n, const unsigned* __restrict__ a, unsigned* __restrict__ out, unsigned* __restrict__ count) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+    unsigned long long y = x;
+#pragma ccc if
+    if (x & 1) y = work(x);
+    unsigned __int128 sum = ((unsigned __int128)x << 64 | 0xffffffff80000000ull) + y;
+    out[i] = (unsigned)sum;
+    count[i] = (unsigned)(sum >> 64);
+  }
+}
+
+// right: registers of inline assembly before and after the path (cuda_fp16.h has such)
+extern "C" __global__ void __launch_bounds__(64) scoped_registers(
+    int n, const unsigned* __restrict__ a, unsigned* __restrict__ out, unsigned* __restrict__ count) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x, y;
+    asm("{ .reg .u16 low, high; mov.b32 {low, high}, %1; cvt.u32.u16 %0, high; }" : "=r"(x) : "r"(a[i]));
+    y = x;
+#pragma ccc if
+    if (x & 1) y = work(x);
+    asm("{ .reg .b32 low; xor.b32 low, %1, 5; add.u32 %0, low, %1; }" : "=r"(y) : "r"(y));
+    out[i] = y;
+    count[i] = x;
+  }
+}
