@@ -48,7 +48,7 @@ class Diagnostic:
 
 
 class CccError(Exception):
-    """The base of every error that cccopt raises on bad input. As text, it is what the commands print.
+    """The base of the errors that carry diagnostics. As text, it is what the commands print.
 
     Attributes:
         diagnostics: Its messages, at least one.

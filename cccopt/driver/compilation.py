@@ -89,7 +89,9 @@ def compile(
 
     Raises:
         CccError: For refusals and mistakes in annotations, for a form, memory or region that does not exist
-            (CCC089), for text instead of a file name (CCC086), or with nvcc's own messages (CCC085).
+            (CCC089), for text instead of a file name (CCC086), for a profile that cannot be read (CCC086) or is not a
+            profile (CCC069), if no nvcc can be used (CCC080, CCC081), or with nvcc's own messages (CCC085).
+        ValueError: For a ``ccc`` that is not a mode.
     """
     if "\n" in os.fspath(source):
         raise CccError(
@@ -153,10 +155,11 @@ def marked_ptx(
         candidates: Mark what could be annotated instead of what is annotated, as `cccopt advise` does.
 
     Returns:
-        The PTX; an empty string for a source without annotations.
+        The PTX. Without ``candidates``, an empty string for a source without annotations.
 
     Raises:
-        CccError: For mistakes in annotations, or with nvcc's own messages (CCC085).
+        CccError: With nvcc's own messages (CCC085). Annotations with mistakes are left out; `cccopt.compile`
+            reports them.
     """
     if candidates:
         return _ptx_of(source, arch, nvcc_options, Settings(candidates=True), nvcc)[0]

@@ -80,8 +80,9 @@ def transform(
 
     Raises:
         CccError: For PTX that cannot be read (CCC001-009), for refused regions (CCC030-067, CCC104, CCC108,
-            CCC109), for a form, memory or region that does not exist (CCC089), and for a profile that cannot be read
-            (CCC086) or is not a profile (CCC069).
+            CCC109, CCC122), for a form, memory or region that does not exist (CCC089), and for a profile that cannot
+            be read (CCC086) or is not a profile (CCC069).
+        ValueError: For a ``ccc`` that is not a mode.
     """
     settings = Settings(ccc, keep_going, resident=resident or 0, form=form, only=only, stacks=stacks)
     options = replace(options_of(settings, name), profile=profile_in(profile))

@@ -210,14 +210,15 @@ class Hazards:
                 why="lanes store different values to one address in the same instruction",
                 help="let one lane store, give each lane its own location, or use an atomic",
             )
-        same_warp = other == _MANY or other >> 5 == lane >> 5
-        needed = "`__syncwarp()` (`bar.warp.sync`)" if same_warp else "`__syncthreads()` (`bar.sync`)"
+        block, warp = "`__syncthreads()` (`bar.sync`)", "`__syncwarp()` (`bar.warp.sync`)"
+        needed = warp if other != _MANY and other >> 5 == lane >> 5 else block
+        unless = f"; {warp} is enough if all of these lanes are in one warp" if other == _MANY else ""
         return self._places.error(
             HAZARD,
             f"hazard: {access.kind.value} at shared address {address:#x} by {self._shape.thread_name(lane)} after an"
             f" earlier {earlier.kind.value} by {earlier_lanes}",
             access.item,
-            why=f"no {needed} orders these two accesses",
-            help=f"put a {needed} between them",
+            why="no barrier orders these two accesses",
+            help=f"put a {needed} between them{unless}",
             others=(("the other access", earlier.item),),
         )

@@ -127,8 +127,8 @@ def _unknown(module: Module, annotation: Annotation, device: Device) -> Diagnost
         "CCC064",
         f"how many blocks a device with `{target_of(module)}` runs at once is not known",
         annotation.place,
-        f"{device.processors} multiprocessors of {device.threads} threads are assumed; if the GPU cannot hold"
-        " that many blocks at once, they run in waves",
+        f"{device.processors} multiprocessors of {device.threads} threads each are assumed; if the GPU cannot hold the"
+        " blocks that fit on these at once, they run in waves",
         "give the number with `--ccc-resident=N`",
     )
 
@@ -164,7 +164,7 @@ def _check(view: View, annotation: Annotation) -> None:
     if shared_variables(module, kernel):
         raise refused(refusal.GRID_SHARED, shared_variables(module, kernel)[0].name)
     if unseen:
-        raise refused(refusal.GRID_CALL, unseen[0], "cannot be inspected")
+        raise refused(refusal.GRID_CALL_UNSEEN, unseen[0])
     if any(map(is_indirect_call, everything)):
         raise refused(refusal.GRID_CALL_BY_POINTER)
     for name, code in others.items():

@@ -183,8 +183,7 @@ def _why_here(cause: Refusal | None, *, by_cost: bool) -> str:
     if by_cost:
         return (
             f"a path alone cannot be deferred: {first.message} ({first.code}); the rest of each iteration"
-            " could move to another lane (`--ccc-form=carried`), but too little code runs between two votes"
-            " to pay for that"
+            " could move to another lane (`--ccc-form=carried`), but letting lanes wait is expected to be faster"
         )
     return f"tasks cannot move to other lanes: {first.message} ({first.code}); {first.why}"
 
@@ -198,19 +197,23 @@ def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple
         "block": annotation.block is not None and cause is None,
         "collect": annotation.collect is not None,
     }
-    vain = [f"`{clause}` has no effect in this form" for clause, given in clauses.items() if given]
-    vain += [
+    without = [f"`{clause}` has no effect in this form" for clause, given in clauses.items() if given]
+    in_place = [
         f"the code marked `{a.pragma}` at line {a.place.position.line} is run in place: waiting there would save less"
         " than votes cost"
         for a in dict.fromkeys(p.annotation for p in plan.in_place)
         if a is not None and a.place is not None
     ]
-    if cause is None and not vain:
+    if cause is None and not without and not in_place:
         return ()
-    help = (
-        "remove the clauses that have no effect, and the pragmas of code that is run in place" if vain else ""
+    waits = any(point not in plan.in_place for point, _ in plan.marked()[1:])
+    help = "; ".join(
+        (
+            *(("remove the clauses that have no effect",) if without else ()),
+            *(("remove the pragmas of code that is run in place",) if in_place and waits else ()),
+        )
     )
-    why = "; ".join(filter(None, (why, *vain)))
+    why = "; ".join(filter(None, (why, *without, *in_place)))
     message = "each lane of this loop runs its own iterations, and waits where others can catch up"
     if not plan.flattened:
         message += "; lanes begin them together"

@@ -150,15 +150,14 @@ def _check_form(module: Module, function: Function, annotation: Annotation) -> N
     bodies = {f.name for f in module.functions() if f.body is not None}
     others = [n for n in callees(function) if n != function.name and n in bodies]
     if function.name in called(module, others):
-        raise refuse(refusal.RECURSIVE_FORM, annotation.place, "calls itself through another function")
+        raise refuse(refusal.RECURSION_BY_OTHERS, annotation.place)
     own = self_calls(function)
     try:
         last = [is_last(function, call) for call in own]
     except Unfit as problem:
         raise refuse(refusal.INLINING, annotation.place, problem) from problem
     if not all(last):
-        what = "calls itself more than once on one path" if len(own) > 1 else "continues after calling itself"
-        raise refuse(refusal.RECURSIVE_FORM, annotation.place, what)
+        raise refuse(refusal.RECURSIVE_FORM, annotation.place)
 
 
 def _left(module: Module) -> list[_Lost]:
@@ -192,9 +191,9 @@ def _reason(module: Module, annotation: Annotation, functions: Iterable[Function
         except Refusal as problem:
             return problem
         if self_calls(function):
-            return refuse(refusal.NO_LOOP, annotation.place, "recursion")
+            return refuse(refusal.NO_LOOP, annotation.place, "function", annotation.pragma)
         if any(map(is_indirect_call, function.body or ())):
-            return refuse(refusal.RECURSIVE_FORM, annotation.place, "calls a function through a pointer")
+            return refuse(refusal.RECURSION_BY_POINTER, annotation.place)
     return refuse(refusal.UNROLLED, annotation.place)
 
 

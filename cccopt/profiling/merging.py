@@ -24,7 +24,7 @@ from cccopt.version import __version__
 def merged(runs: Iterable[RunFile]) -> RunFile:
     """A run of all ``runs``: counts of the same code are added (functions match by name and unit), the rest is joined.
 
-    Raises CccError if a source is not the same text in all of them (CCC068).
+    Raises CccError if a source differs between them in more than its `#pragma ccc` lines (CCC068).
     """
     total = RunFile()
     for run in runs:

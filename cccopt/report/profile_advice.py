@@ -46,7 +46,9 @@ def advice(suggestions: Sequence[Suggestion], kernel: str) -> Markup | None:
 def _shown(suggestion: Suggestion) -> list[Child]:
     if not suggestion.pragmas:
         refused = [element("li", reason) for reason in suggestion.refusals]
-        return [element("p", "Nothing in it can be rewritten."), element("ul", refused) if refused else None]
+        if not refused:
+            return [element("p", "It has no divergent loop or branch to collect.")]
+        return [element("p", "Nothing in it can be rewritten:"), element("ul", refused)]
     left = "Worth measuring" if suggestion.may_pay else "Better left alone"
     verdict = "Worth annotating" if suggestion.pays else left
     rows = [

@@ -149,7 +149,8 @@ class _Page:
             yield element("h3", "Colors in the source")
             yield legend()
             said = (
-                "Idle is the line's share of the kernel's lane slots, instructions its share of the warp instructions. "
+                "Idle is the share of the kernel's lane slots that are idle on this line; instructions is the line's "
+                "share of the kernel's warp instructions. "
                 "Efficiency is the "
                 "share of lanes active in the line's own instructions. A branch splits a warp in which some lanes take "
                 "it and others do not. Compilers often invert conditions, so the lanes that take it may be "

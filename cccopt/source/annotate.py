@@ -120,8 +120,8 @@ def annotate(
         The text with marks, its regions and the warnings; a text without pragmas is returned unchanged.
 
     Raises:
-        SourceError: A `CccError` with a diagnostic for each mistake (CCC010 to CCC018; CCC043 for regions that are
-            nested too deeply).
+        SourceError: A `CccError` with a diagnostic for each mistake (CCC010 to CCC016, CCC018), or with one for the
+            first region that is nested too deeply (CCC043).
     """
     if not hints(text):
         return Annotated(text)

@@ -272,7 +272,7 @@ class Tuner:
         self._turns("confirmed", [PLAIN, DECIDED])
         fresh = self._judged("confirmed", [PLAIN, DECIDED])
         if why := self.left_out.get(DECIDED):
-            raise CccError(error("CCC116", "the build with decisions did not pass", why=why))
+            raise CccError(error("CCC116", "the runs of the build with decisions cannot be used", why=why))
         gains = {k: _gains(k, fresh, [DECIDED])[DECIDED] for k in best.keys() & _timed(fresh)}
         return {kernel: gain for kernel, gain in gains.items() if gain.is_gain and best[kernel] != PLAIN}
 

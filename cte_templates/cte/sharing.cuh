@@ -1,5 +1,6 @@
 // Long tasks that the warps of a block share. A warp that has one posts it on a board in shared memory: warps that have
-// finished their own tasks take pieces of it before they leave. No barrier is needed. Only the owner waits, for pieces that others took.
+// finished their own tasks take pieces of it before they leave. No barrier is needed. Only the owner waits without a limit, for
+// pieces that others took; others wait a bounded time at most, for tasks to be posted.
 #pragma once
 
 #include <cte/bundle.cuh>

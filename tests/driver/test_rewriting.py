@@ -84,7 +84,7 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     ) -> None:
         def run(text: str, options: Options, source: SourceText) -> Result:
             if refuse:
-                raise CccError(error("CCC038", "the marked loop contains a barrier"))
+                raise CccError(error("CCC038", "the marked loop runs a barrier"))
             reports = [
                 Report(
                     r,

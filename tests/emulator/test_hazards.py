@@ -86,6 +86,23 @@ def test_an_earlier_run_of_the_same_instruction_is_another_access() -> None:
     assert found.help == "put a `__syncwarp()` (`bar.warp.sync`) between them"
 
 
+def test_lanes_of_several_warps_need_more_than_a_warps_barrier() -> None:
+    body = """
+    .shared .align 4 .b8 s[64];
+    mov.u32 %r4, s;
+    ld.shared.u32 %r6, [%r4]; {barrier}
+    setp.eq.u32 %p1, %r3, 5; @%p1 st.shared.u32 [%r4], %r3;
+    st.global.u32 [%rd2], %r6;
+    """
+    for barrier in ("", WARP):
+        with pytest.raises(EmulatorError, match="CCC073") as raised:
+            run(body.format(barrier=barrier), block=64)
+        (found,) = raised.value.diagnostics
+        assert found.help.startswith("put a `__syncthreads()` (`bar.sync`) between them")
+        assert "if all of these lanes are in one warp" in found.help
+    run(body.format(barrier=BLOCK), block=64)
+
+
 def test_atomics_do_not_race_with_one_another_but_with_plain_accesses() -> None:
     body = """
     .shared .align 4 .b8 s[64];

@@ -88,10 +88,10 @@ def test_the_function_itself_stays_for_other_callers() -> None:
     ("kernel", "code", "reason", "line"),
     [
         ("sums", "CCC065", "continues after calling itself", 4),
-        ("fibonaccis", "CCC065", "calls itself more than once on one path", 10),
+        ("fibonaccis", "CCC065", "continues after calling itself", 10),
         ("evens", "CCC065", "through another function", 16),
         ("chains", "CCC066", "local memory of its own", 25),
-        ("alones", "CCC030", "the marked loop is not inside a marked loop", 33),
+        ("alones", "CCC030", "the function marked `recursive` is not inside a loop marked `for`", 33),
     ],
 )
 @pytest.mark.parametrize("arch", ARCHS)

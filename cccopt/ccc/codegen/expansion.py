@@ -180,6 +180,7 @@ class ExpansionCode:
         left, has, more, some = state.left, state.has, state.more, state.some
         bits = width(self.loop.count.type)
         code = [
+            *([op("bar.warp.sync", FULL_WARP)] if self.path.meets_rest else []),
             op(f"setp.ge.and.u{bits}", more.register, left, MOST, has.register),
             op("vote.sync.any.pred", some.register, predicate(more), FULL_WARP),
         ]

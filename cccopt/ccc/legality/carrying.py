@@ -382,14 +382,7 @@ class Carrying:
 
     def _dependent(self, point: Point, index: int) -> Refusal:
         value = computed_value(self.view, index)
-        return refuse(
-            refusal.CARRIED,
-            point.annotation.place,
-            value.name,
-            notes=value.notes,
-            why="the next iteration of the marked loop, or the code after it, depends on code after the"
-            " path, which may run later and in another lane",
-        )
+        return refuse(refusal.NEXT_ITERATION, point.annotation.place, value.name, notes=value.notes)
 
 
 def _pure(view: View, statement: Instruction) -> bool:

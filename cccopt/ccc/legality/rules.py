@@ -19,6 +19,7 @@ from cccopt.ccc.function.calls import HARMLESS_CALLS, called, callees
 from cccopt.ccc.function.origins import Note
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.carried_region import CarriedRegion
+from cccopt.ccc.legality.counted_loops import may_expand
 from cccopt.ccc.legality.local_bytes import LocalBytes
 from cccopt.ccc.legality.local_memory import LocalMemory
 from cccopt.ccc.legality.locks import released_after
@@ -55,6 +56,13 @@ def check(analysis: RegionAnalysis) -> None:
         rules.no_fence(path)
         rules.no_thread_memory(path)
         rules.order_within_iteration(path)
+
+
+def check_deferred(analysis: RegionAnalysis, path: Path) -> None:
+    """Raises Refusal if the path may not run later than the code after it in its iteration. `check` assumes that the
+    inner iterations of loops that may be expanded run at once.
+    """
+    _Rules(analysis).order_of_rest(path)
 
 
 def check_carried(carried: CarriedRegion) -> None:
@@ -253,15 +261,20 @@ class _Rules:
         """No access of P may touch the same bytes as one that follows it in its iteration, if either writes. Other
         inner iterations of the loops of tasks around P are included.
         """
+        if not (self.analysis.expand and may_expand(path)):
+            self.order_of_rest(path)
         if self._independent(path):
             return
-        clash = self.order.clash(path)
-        if clash is not None:
-            raise self._reordered(refusal.MEMORY, path, clash, "after it", "the code after it")
         clash = self.order.clash_in_inner_iterations(path)
         if clash is not None:
             where, other = "in another inner iteration", "another inner iteration"
             raise self._reordered(refusal.MEMORY_INNER, path, clash, where, other)
+
+    def order_of_rest(self, path: Path) -> None:
+        """No access of P may touch the same bytes as one of the code after it in its iteration, if either writes."""
+        clash = None if self._independent(path) else self.order.clash(path)
+        if clash is not None:
+            raise self._reordered(refusal.MEMORY, path, clash, "after it", "the code after it")
 
     def _reordered(self, rule: Rule, path: Path, clash: Clash, where: str, other: str) -> refusal.Refusal:
         """The refusal for ``clash`` with an access of the code ``other``; a note says ``where`` it is."""

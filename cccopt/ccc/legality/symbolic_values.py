@@ -41,6 +41,8 @@ from cccopt.ptx.isa import Arithmetic, Memory
 _LARGEST = 1 << 32
 _MOST_TERMS = 48
 LEAST = {"s": -(1 << 31), "u": 0}
+_LONGEST = 100
+"""The longest chain of statements that is followed: hashes of generated code have hundreds."""
 _DEEPEST = 4
 """The deepest chain of counters whose steps depend on other counters."""
 _MOST_STEP = 1 << 20
@@ -77,6 +79,7 @@ class SymbolicValues:
         self._in_solution: dict[tuple[int, str], Value] = {}
         self._steps: dict[tuple[int, str], Value | None] = {}
         self._solving: set[tuple[int, str]] = set()
+        self._depth = 0
 
     def of_operand(self, use: int, operand: Operand) -> Value:
         """The value of an operand as a statement reads it."""
@@ -144,8 +147,10 @@ class SymbolicValues:
     def _of_definition(self, index: int, name: str) -> Value:
         known = self._in_solution if self._solving else self._known
         if (index, name) not in known:
-            value = self._computed(index, name)
-            if len(value.number.terms) > _MOST_TERMS:
+            self._depth += 1
+            value = self._computed(index, name) if self._depth <= _LONGEST else None
+            self._depth -= 1
+            if value is None or len(value.number.terms) > _MOST_TERMS:
                 value = Value(self._opaque(index, name))
             known[index, name] = value
         return known[index, name]

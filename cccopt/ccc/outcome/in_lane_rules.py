@@ -47,9 +47,9 @@ CALL = Rule(
 WAITING = Rule(
     "CCC039",
     "the marked loop may wait for another thread",
-    "how long an inner loop runs depends on what an atomic, volatile or ordered access returns, and the lane"
-    " that determines this value may itself be waiting for this lane",
-    "let a count or the lane's own progress end the inner loop, or move that loop out of the marked one",
+    "how long the loop, or a loop or recursion in it, runs depends on what an atomic, volatile or ordered access"
+    " returns, and the lane that determines this value may itself be waiting for this lane",
+    "let a count or the lane's own progress end it, or move an inner loop out of the marked one",
 )
 EXCHANGE = Rule(
     "CCC109",

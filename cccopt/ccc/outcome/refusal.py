@@ -28,15 +28,22 @@ class Rule:
 
 NO_LOOP = Rule(
     "CCC030",
-    "the marked {} is not inside a marked loop",
-    "tasks are collected over the iterations of a loop, and only a marked loop may be reordered",
-    "put `#pragma ccc for` above the loop around it, or remove this pragma",
+    "the {} marked `{}` is not inside a loop marked `for` or a kernel marked `grid`",
+    "tasks are collected over the iterations of a loop, and only those of such a loop may be reordered",
+    "put `#pragma ccc for` above the loop around it or around the call of its function, let that function be inlined"
+    " there (`__forceinline__`), or remove this pragma",
 )
 OTHER_ENTRY = Rule(
     "CCC031",
     "control flow enters the marked path at a point other than its beginning",
     "the compiler merged code of this path with code of another path; a task could start in its middle",
     "mark only one of the paths, or move the code that they share (often a function call) out of both",
+)
+LOOP_ENTRY = Rule(
+    "CCC031",
+    "control flow enters the marked loop at a point other than its beginning",
+    "a warp could come into the loop without passing the code that prepares its stacks",
+    "let the code reach the loop only from above it",
 )
 BEGINS_ITERATION = Rule(
     "CCC031",
@@ -69,6 +76,12 @@ CARRIED = Rule(
     "runs of the path are reordered and moved to other lanes, so a later run would read a different value",
     "make iterations independent; if it is a sum, or updated by another associative operator, declare it"
     " on the loop (`#pragma ccc for reduce(+: name)`), or update it in memory (atomicAdd)",
+)
+NEXT_ITERATION = Rule(
+    "CCC035",
+    "the next iteration of the marked loop, or the code after it, depends on {}",
+    "it is computed after the path, which may run later and in another lane",
+    "compute what decides about the next iteration before the path, or make iterations independent",
 )
 REDUCTIONS = Rule(
     "CCC035",
@@ -112,9 +125,9 @@ SCRATCH_BEFORE = Rule(
 )
 BARRIER = Rule(
     "CCC038",
-    "the marked loop contains a barrier",
-    "tasks that still wait would read data that the code after the next barrier has overwritten",
-    "take the barrier out of the loop, or leave the loop unmarked",
+    "the marked loop runs a barrier, an asynchronous copy, or a wait for one",
+    "tasks that still wait would read data that the code after the barrier or the copy has overwritten",
+    "take it out of the loop, or leave the loop unmarked",
 )
 FENCE = Rule(
     "CCC039",
@@ -254,6 +267,14 @@ GRID_CALL = Rule(
     "pass the block index as an argument, let the function be inlined, or have it return whether to stop, and"
     " return from the kernel if so",
 )
+GRID_CALL_UNSEEN = Rule(
+    "CCC062",
+    "the kernel marked `grid` calls a function that cannot be inspected: `{}`",
+    "it may read the block index, end the thread or wait for other threads, which is not possible in a loop over"
+    " blocks",
+    "define the function in this file, or add `pure(NAME)` to the kernel's pragma if it neither stores, nor waits, nor"
+    " depends on which thread or block runs it",
+)
 GRID_CALL_BY_POINTER = Rule(
     "CCC062",
     "the kernel marked `grid` calls a function through a pointer, which cannot be inspected",
@@ -277,11 +298,24 @@ GRID_COLLECTIVE = Rule(
 )
 RECURSIVE_FORM = Rule(
     "CCC065",
-    "the function marked `recursive` cannot become a loop: it {}",
+    "the function marked `recursive` cannot become a loop: it continues after calling itself",
     "a call is a task only if nothing is left to do after it: the lane that runs it next has none of the"
     " caller's values",
     "make the call the last thing that the function does, at most once on each path through it, and pass"
     " results on as arguments",
+)
+_DIRECT = "only a direct call of the function by itself can become a jump to its beginning"
+RECURSION_BY_OTHERS = Rule(
+    "CCC065",
+    "the function marked `recursive` cannot become a loop: it calls itself through another function",
+    _DIRECT,
+    "let the function call itself directly, or let the other function be inlined into it (`__forceinline__`)",
+)
+RECURSION_BY_POINTER = Rule(
+    "CCC065",
+    "the function marked `recursive` cannot become a loop: it calls a function through a pointer",
+    _DIRECT,
+    "call the function by its name",
 )
 INLINING = Rule(
     "CCC066",
@@ -293,8 +327,9 @@ INLINING = Rule(
 UNROLLED = Rule(
     "CCC067",
     "neither a loop nor a call is left of this function marked `recursive`",
-    "the compiler knew the recursion depth and inlined every call",
-    "declare the function `__noinline__`, or make its depth depend on data that the compiler does not know",
+    "it does not call itself, or the compiler knew the recursion depth and inlined every call",
+    "remove the pragma if the function is not recursive; otherwise declare it `__noinline__`, or make its depth depend"
+    " on data that the compiler does not know",
 )
 
 

@@ -100,7 +100,8 @@ class PathPlan:
     grouped by subject.
 
     The inner iterations of a ``counted`` loop are expanded over the warp (`cccopt.ccc.codegen.expansion`): its stack is
-    the layout of a context only. In any other loop, lanes run ``chunk`` inner iterations between two votes.
+    the layout of a context only. If it ``meets_rest``, the code after the loop may touch memory that inner iterations
+    touch, and waits for all of them. In any other loop, lanes run ``chunk`` inner iterations between two votes.
     """
 
     path: Path
@@ -112,6 +113,7 @@ class PathPlan:
     after: CodeAfter
     results: PartialResults
     counted: CountedLoop | None
+    meets_rest: bool
     chunk: int
     children: tuple[PathPlan, ...]
 

@@ -11,7 +11,7 @@ from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.counted_loops import CountedLoop, counted_loop, may_expand
 from cccopt.ccc.legality.reductions import Reduction
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
-from cccopt.ccc.legality.rules import check
+from cccopt.ccc.legality.rules import check, check_deferred
 from cccopt.ccc.legality.sunk_code import SunkCode
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.plan.block_size import block_threads, check_size, whole_warps
@@ -106,6 +106,7 @@ class _Planner:
         self, analysis: RegionAnalysis, threads: int, space: StateSpace, *, one_stack: bool, tight: bool
     ) -> None:
         view = analysis.view
+        self.analysis = analysis
         self.view = view
         self.region = analysis.region
         self.expand = analysis.expand
@@ -154,6 +155,8 @@ class _Planner:
         partials = tuple(self._partial(r) for r in sunk.reductions)
         sums = tuple(Partial(r, names.register(view.types[r.register]), None) for r in sunk.sums)
         counted = self._counted(path, sunk, around | written)
+        if counted is None:
+            check_deferred(self.analysis, path)
         live = (*compressed.live_ins, *self._reduced(path, partials), *_summed(view, sunk))
         if counted is not None:
             live = _without_counters(live, counted, compressed)
@@ -186,6 +189,7 @@ class _Planner:
                 resets if path.is_loop else (),
             ),
             counted=counted,
+            meets_rest=counted is not None and self.analysis.order.clash(path) is not None,
             chunk=1 if counted is not None else self._chunk(path),
             children=tuple(self.path(child, inner) for child in path.children),
         )

@@ -180,7 +180,7 @@ def _region(
     heads = [view.cfg.block_of(i) for i in view.markers("for.begin", annotation.region)]
     heads = [h for h in heads if view.dominators.dominates(h, loop.header)]
     if not heads:
-        raise refuse(refusal.OTHER_ENTRY, annotation.place)
+        raise refuse(refusal.LOOP_ENTRY, annotation.place)
     select = max(heads, key=lambda h: len(view.dominators.chain(h)))
     preheader = _preheader(view, view.name(select), header, nodes)
     others = (copy for copies in marked.values() for copy in copies if copy.header != loop.header)
@@ -242,13 +242,21 @@ def _check_in_loops(
         raise refuse(
             refusal.NO_LOOP,
             annotation.place,
-            f"`{annotation.event}`" if annotation.event == MarkedShape.PATH else "loop",
+            _noun(annotation),
+            annotation.pragma,
         )
     points = [point.annotation for region in regions for point in region.points]
     for annotation in points:
         copies = sum(other.region == annotation.region for other in points)
         if len(view.markers(f"{annotation.event}.begin", annotation.region)) > copies:
             remarks.append(_copy_outside(annotation))
+
+
+def _noun(annotation: Annotation) -> str:
+    """What a pragma marks."""
+    if annotation.kind == Kind.RECURSIVE:
+        return "function"
+    return "path" if annotation.event == MarkedShape.PATH else "loop"
 
 
 def _leaves_loop(view: View, path: Annotation, marked: Mapping[int, list[Loop]]) -> bool:

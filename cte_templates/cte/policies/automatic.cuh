@@ -24,7 +24,7 @@ namespace cte {
 /// if (row < rows) out[row] = sum;
 /// @endcode
 ///
-/// The policy keeps the contract of cte/policy.cuh: a call waits only for warps that have begun pieces of its tasks. In the
+/// The policy keeps the contract of cte/policy.cuh: a call waits without a limit only for warps that have begun pieces of its tasks. In the
 /// reference kernel (bench/cte_registers.py), a call takes 8192 bytes of shared memory and 32 registers. For reductions of tasks
 /// that are `disjoint` or have descriptors, it takes 2048 or 3072. In addition, all calls that can share long tasks use one board
 /// of 992 bytes, and those with values of the same type use 64 bytes per warp and word of the value.

@@ -143,6 +143,7 @@ def test_short_paths_are_no_points(compiled: Pair) -> None:
     result = run(alone(compiled, "short_ones").marked, Options(mode="always"))
     (remark,) = result.remarks
     assert remark.why.count("run in place") == 2
+    assert remark.help == "remove the pragmas of code that is run in place"
     body = print_module(result.module)
     assert len(re.findall(r"^\$ccc\w*serve_\d+\w*:", body, re.M)) == 2
     assert {report.form for report in result.regions} == {Form.IN_LANE}
@@ -164,6 +165,7 @@ def test_lanes_that_begin_together_wait_in_no_loop_without_paths(compiled: Pair)
     (remark,) = result.remarks
     assert "lanes begin them together" in remark.message
     assert remark.why.count("run in place") == 2
+    assert not remark.help  # without these marks, the loop would not be rewritten
     body = print_module(result.module)
     # Both loops are marked and have labels, and the iteration alone heads the dispatcher's ways.
     assert re.findall(r"^\$ccc\w*serve_(\d+)\w*:", body, re.M).count("0") == 1
