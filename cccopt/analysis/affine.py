@@ -224,6 +224,7 @@ def access_size(instruction: Statement) -> int:
 
 
 _SLOW_16, _SLOW_32 = 1, 1 << 20
+_PRODUCTS = (Arithmetic.PRODUCT, Arithmetic.PRODUCT_SUM)
 
 
 def may_recur(instruction: Instruction, growth: float) -> bool:
@@ -233,7 +234,8 @@ def may_recur(instruction: Instruction, growth: float) -> bool:
     """
     if any(isinstance(operand, Vector) for operand in instruction.operands):
         return True
-    if "sat" in instruction.parts or instruction.base in ("mul24", "mad24"):
+    facts = isa.facts(instruction)
+    if "sat" in instruction.parts or (facts.arithmetic in _PRODUCTS and not facts.linear):
         return True
     narrowest = min((isa.WIDTHS[type] for type in _types(instruction)), default=64)
     if narrowest == 32:

@@ -119,7 +119,7 @@ def _sure(flow: LoopFlow, paths: frozenset[int], limits: Sequence[Limit]) -> fro
     """
 
     def certain(some: frozenset[int]) -> frozenset[int]:
-        return some - uncertain(flow, some)
+        return some - uncertain(flow, some, counted=True)
 
     chosen = certain(paths)
     while chosen:

@@ -11,18 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from cccopt.ccc.profitability import model
 from cccopt.ccc.profitability.flows import LoopFlow, PathFlow
 
 UNKNOWN = "it is not known how much lanes diverge here; if they do not, collecting only adds cost"
 
 
-def uncertain(flow: LoopFlow, chosen: Collection[int]) -> frozenset[int]:
-    """Those of the ``chosen`` paths that may lose together with the others, as far as is known without a profile."""
+def uncertain(flow: LoopFlow, chosen: Collection[int], *, counted: bool = False) -> frozenset[int]:
+    """Those of the ``chosen`` paths that may lose together with the others, as far as is known without a profile. With
+    ``counted``, the numbers of ``flow`` are a profile's, but may be wrong.
+    """
     sure: set[int] = set()
     for path in flow.paths:
-        if path.key in chosen and path.expanded:
-            sure |= {path.key, *(around.key for around in _around(flow, path))}
+        together = {path.key, *(around.key for around in _around(flow, path))}
+        if path.expanded and together.issubset(chosen) and (counted or _issues_less(flow, together)):
+            sure |= together
     return frozenset(chosen) - sure
+
+
+def _issues_less(flow: LoopFlow, paths: Collection[int]) -> bool:
+    """Whether collecting ``paths`` is expected to gain even if caches deliver what an expanded loop would save."""
+    return model.slots(flow, ()) >= model.LEAST_GAIN * model.slots(flow, paths)
 
 
 def _around(flow: LoopFlow, path: PathFlow) -> Iterator[PathFlow]:

@@ -171,7 +171,7 @@ class _Copier:
         """The code that counts, by the statement that it precedes."""
         flow, places = self.what.flow, self.what.choice.places
         found: dict[int, list[Statement]] = {}
-        for index, statement in lanes_together(flow, self.names):
+        for index, statement in lanes_together(flow):
             found.setdefault(index, []).append(statement)
         for place, counters in places.items():
             if place.unit != OUTSIDE and place.unit not in self.bare:

@@ -13,13 +13,18 @@ pytestmark = pytest.mark.nvcc
 
 LOOP = "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)"
 WORK = "for (int k = 0; k < 40; k++) x = __umulhi(x, x | 1u) ^ x * 1664525u;"
-ROW = "for (int k = first[i]; k < first[i + 1]; k++) atomicAdd(b + to[k], 1u);"
+SHORT = "for (int k = first[i]; k < first[i + 1]; k++) atomicAdd(b + to[k], 1u);"
+ROW = (
+    "for (int k = first[i]; k < first[i + 1]; k++)"
+    " { unsigned y = to[k]; for (int q = 0; q < 9; ++q) y = __umulhi(y, y | 1u) ^ y; atomicAdd(b + y % 99, y); }"
+)
 ENDED = "while (x > 1) { x = x % 2 ? 3 * x + 1 : x / 2; ++steps; }"
 
 DECLINED = {
     "a path": f"#pragma ccc if\nif (x % 3 == 0) {{ {WORK} a[i] = x; }}",
     "paths": f"#pragma ccc if\nif (x % 3 == 0) {{ {WORK} a[i] = x; }} else\n#pragma ccc if\n"
     f"if (x % 5 == 0) {{ {WORK} a[i] = x + 1; }}",
+    "a counted loop that costs less than to expand it": f"#pragma ccc for variable\n{SHORT}",
     "a loop that data end": f"unsigned steps = 0;\n#pragma ccc while\n{ENDED}\na[i] = steps;",
     "a loop that data end in a path": f"unsigned steps = 0;\n#pragma ccc if\nif (x % 3 == 0) {{ {WORK}\n"
     f"#pragma ccc while\n{ENDED}\na[i] = steps; }}",
