@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from cccopt.emulator import Profile, Program
 from cccopt.passes import grid_loop
 from cccopt.passes.options import Options
 from cccopt.profiling.counts import issues_of
-from cccopt.ptx.ir import Module
+from cccopt.ptx.ir import Marker, Module
 from tests.fuzz.judge import alone, compile_pair
 from tests.passes.instrumenting import run_both
 
@@ -64,3 +65,25 @@ def test_each_block_begins_with_its_warps(shuffle: int) -> None:
 
     loop = loop_over_blocks(looped(), launch)
     assert (loop.warps, loop.lanes) == (WARPS, GRID * BLOCK)
+
+
+def test_groups_that_a_gpu_keeps_apart_are_no_warps_of_the_loop() -> None:
+    """ptxas may copy the head of the loop: then lanes that wait for one another go on from different places."""
+    module = looped()
+    given = np.arange(THREADS, dtype=np.uint32)
+
+    def launch(program: Program, name: str) -> Profile:
+        return program.launch(name, GRID, BLOCK, [THREADS, given, np.zeros(THREADS, np.uint32)])
+
+    issues = issues_of(run_both(module, "k", launch).counts)
+    (function,) = (f for f in module.functions() if f.name == "k")
+    body = next(
+        i for i, s in enumerate(function.body or ()) if isinstance(s, Marker) and s.event == "body.begin"
+    )
+    apart = {
+        (name, index): replace(count, warps=2 * count.warps) if index > body else count
+        for (name, index), count in issues.items()
+    }
+    number = min(measure(module, issues).functions["k"])
+    together, groups = (measure(module, found).functions["k"][number] for found in (issues, apart))
+    assert (groups.warps, groups.lanes, groups.issued) == (together.warps, together.lanes, together.issued)

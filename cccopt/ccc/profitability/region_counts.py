@@ -108,21 +108,24 @@ class _CountedFunction:
         warps, lanes = self._at_node(region.header)
         entries, entered = self._entries(region.annotation.region, warps, lanes)
         number = region.annotation.region
+        # Without the loop over blocks, the warps of each block begin with all their lanes.
+        apart = lanes * entries / entered / warps if region.annotation.kind == Kind.GRID and entered else 1.0
+        begun = min(apart, 1.0)
         time = self.time * _part(self._issued(region.nodes), self._issued(self.view.block_of_name))
         found = {
             number: RegionProfile(
                 region.annotation.kind,
                 entries,
                 entered,
-                warps,
+                round(warps * begun),
                 lanes,
-                self._issued(own),
+                self._issued(own) * begun,
                 0.0,
                 self._sectors(region.nodes),
                 time.slots,
                 time.cycles,
                 self.launches if region.annotation.kind == Kind.GRID else 0,
-                self._combined(own),
+                self._combined(own) * begun,
             )
         }
         for path in tree:
