@@ -86,8 +86,15 @@ def remarks(region: Region, cause: Refusal | None) -> tuple[Diagnostic, ...]:
             "each task of this loop is the rest of an iteration",
             region.annotation.place,
             f"a path alone cannot be deferred: {first.message} ({first.code})",
+            to_defer(cause),
         ),
     )
+
+
+def to_defer(cause: Refusal) -> str:
+    """What would let a path be deferred alone, which ``cause`` does not; empty if nothing is known to."""
+    help = cause.diagnostics[0].help
+    return f"to have the path deferred alone, {help}" if help else ""
 
 
 def reports(

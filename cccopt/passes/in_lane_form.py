@@ -25,6 +25,7 @@ from cccopt.ccc.profitability.model import IN_LANE_GAIN, SAFE_GAIN
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.clauses import Kind
 from cccopt.diagnostic import Diagnostic
+from cccopt.passes.carried_form import to_defer
 from cccopt.passes.labels import labels_of
 from cccopt.passes.measured import measured
 from cccopt.passes.options import Options
@@ -163,6 +164,9 @@ def _left(
     return without_annotations(function, {report.region for report in reports}), (why,), reports
 
 
+_ANYWAY = "add `inlane` to the kernel's pragma to have lanes wait anyway"
+
+
 def _why_idle(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> Diagnostic:
     """Why a loop in which no lane would wait stays as it is."""
     reason = "waiting in the marked code would save less than votes cost"
@@ -171,8 +175,13 @@ def _why_idle(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> Diag
         "this kernel stays as it is: no marked path costs enough for lanes to wait at it",
         plan.region.annotation.place,
         "; ".join(filter(None, (_why_here(cause, by_cost=by_cost), reason))),
-        "add `inlane` to the kernel's pragma to have lanes wait anyway",
+        "; ".join(filter(None, (_ANYWAY, _to_defer(cause, by_cost=by_cost)))),
     )
+
+
+def _to_defer(cause: Refusal | None, *, by_cost: bool) -> str:
+    """What would let a path be deferred alone, where the rest of each iteration could be."""
+    return to_defer(cause) if cause is not None and by_cost else ""
 
 
 def _why_here(cause: Refusal | None, *, by_cost: bool) -> str:
@@ -207,12 +216,12 @@ def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple
     if cause is None and not without and not in_place:
         return ()
     waits = any(point not in plan.in_place for point, _ in plan.marked()[1:])
-    help = "; ".join(
-        (
-            *(("remove the clauses that have no effect",) if without else ()),
-            *(("remove the pragmas of code that is run in place",) if in_place and waits else ()),
-        )
+    helps = (
+        "remove the clauses that have no effect" if without else "",
+        "remove the pragmas of code that is run in place" if in_place and waits else "",
+        _to_defer(cause, by_cost=by_cost),
     )
+    help = "; ".join(filter(None, helps))
     why = "; ".join(filter(None, (why, *without, *in_place)))
     message = "each lane of this loop runs its own iterations, and waits where others can catch up"
     if not plan.flattened:

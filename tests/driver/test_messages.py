@@ -93,3 +93,21 @@ def test_why_the_next_forms_are_not_possible(tmp_path: Path) -> None:
         "the marked path, or what follows it in its iteration, contains `shfl.sync.idx.b32` (CCC040)" in why
     )
     assert "the in-lane form, in which lanes wait for each other, is not possible either" in why
+
+
+@pytest.mark.nvcc
+def test_what_would_let_the_path_be_deferred_alone(tmp_path: Path) -> None:
+    source = tmp_path / "kernels.cu"
+    source.write_text(
+        HEAD.format("k")
+        + LOOP.format(
+            "float x = best[i];\n#pragma ccc if\n    if (x > 0) { "
+            + WORK.format("x")
+            + " out[i] = x; }\n    out[i + n] = in[i];"
+        )
+        + "}\n"
+    )
+    (remark,) = cccopt.compile(source, ccc="always").report["units"][0]["remarks"]
+    assert remark["code"] == "CCC028"
+    assert remark["help"].startswith("to have the path deferred alone, ")
+    assert "`const __restrict__`" in remark["help"]
