@@ -94,7 +94,7 @@ class _Ends:
         """
         tests = [test for block in self._always() for test in self._exit_tests(block)]
         updates = {swap for test in tests if (swap := self._succeeding(*test)) is not None}
-        atomics = {i for i in self._deciding() if self._memory(i) is Memory.ATOMIC}
+        atomics = {i for i in self._deciding() if self.is_atomic(i)}
         return self.waits_for | (atomics - updates)
 
     # --- what decides the exits ---
@@ -159,6 +159,10 @@ class _Ends:
     def _memory(self, index: int) -> Memory:
         statement = self.view.body[index]
         return isa.facts(statement).memory if isinstance(statement, Instruction) else Memory.NONE
+
+    def is_atomic(self, index: int) -> bool:
+        """Whether a statement is an atomic operation."""
+        return self._memory(index) is Memory.ATOMIC
 
     def _is_call(self, index: int) -> bool:
         statement = self.view.body[index]
@@ -288,11 +292,12 @@ class _Ends:
             copied = statement.base == "mov" and isinstance(source, Register)
             if copied and isinstance(source, Register) and self._is_of_place(index, source.name, swap, seen):
                 continue
-            if not (statement.base == "ld" and self._same_place(index, swap)):
+            if not (statement.base == "ld" and self.same_place(index, swap)):
                 return False
         return True
 
-    def _same_place(self, a: int, b: int) -> bool:
+    def same_place(self, a: int, b: int) -> bool:
+        """Whether two statements access the place of one address operand."""
         first, second = (
             next((o for o in s.operands if isinstance(o, Address)), None)
             for s in (self.view.body[a], self.view.body[b])
@@ -365,11 +370,10 @@ class _Growth:
         """
         ends, amount = self.ends, atomic.operands[2]
         memory, step = ends.view.memory, integer(amount)
+        others = [i for i in ends.inside if i != index and ends.is_atomic(i)]
         if step is not None:
-            return step > 0
-        access = memory.access(index)
-        others = (i for i in ends.inside if i != index and memory.may_write(i))
-        if any(memory.may_clash(access, memory.access(i)) for i in others):
+            return step > 0 and not any(ends.same_place(i, index) for i in others)
+        if any(memory.may_clash(memory.access(index), memory.access(i)) for i in others):
             return False
         found = ends.view.reaching.reaching(index, amount.name) if isinstance(amount, Register) else ()
         made = (ends.view.body[i] for i in found if i != ENTRY)

@@ -110,6 +110,7 @@ def test_each_attempt_expects_what_is_there(expected: str, again: str, waits: bo
     [
         ("mov.u32 %r6, %ntid.x;", "", False),  # blocks of work
         ("neg.s32 %r6, %r2;", "", True),
+        ("mov.u32 %r6, %r2;", "st.global.u32 [%rd2+4], %r4;", False),
         ("mov.u32 %r6, %r2;", "red.global.add.u32 [%rd2+4], %r4;", True),  # a semaphore
         ("mov.u32 %r6, %r2;", "red.global.add.u32 [%rd2+64], %r4;", True),  # perhaps the same place
     ],
@@ -118,6 +119,16 @@ def test_numbers_are_claimed_once(amount: str, other: str, waits: bool) -> None:
     body = f"""
     ld.global.u32 %r2, [%rd2]; {amount}
     LOOP: atom.global.add.u32 %r5, [%rd2+4], %r6; {other}
+    setp.lt.u32 %p1, %r5, %r2; @%p1 bra LOOP;
+    st.global.u32 [%rd2], %r5;"""
+    assert (found(body) is not None) == waits
+
+
+@pytest.mark.parametrize(("back", "waits"), [("[%rd2+8]", False), ("[%rd2+4]", True)])
+def test_numbers_that_the_loop_gives_back_are_claimed_again(back: str, waits: bool) -> None:
+    body = f"""
+    ld.global.u32 %r2, [%rd2];
+    LOOP: atom.global.add.u32 %r5, [%rd2+4], 1; red.global.add.u32 {back}, -1;
     setp.lt.u32 %p1, %r5, %r2; @%p1 bra LOOP;
     st.global.u32 [%rd2], %r5;"""
     assert (found(body) is not None) == waits
