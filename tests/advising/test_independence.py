@@ -13,13 +13,13 @@ from cccopt.cli.main import main
 from cccopt.report.profile_advice import SuggestedPragma, Suggestion, advice
 from cccopt.text import Place, Position
 
-KERNELS = """
+KERNELS = """__device__ unsigned mix(unsigned x) { for (int q = 0; q < 60; ++q) x = __umulhi(x, x | 1u) ^ x; return x; }
 __global__ void __launch_bounds__(256) rows(
     int n, const int* row, const int* __restrict__ column, const unsigned* __restrict__ x, unsigned* y) {
   for (int v = threadIdx.x + blockIdx.x * blockDim.x; v < n; v += gridDim.x * blockDim.x) {
     int first = row[v], last = row[v + 1];
     unsigned sum = 0;
-    for (int k = first; k < last; ++k) sum += x[column[k]];
+    for (int k = first; k < last; ++k) sum += mix(x[column[k]]);
     y[v] = sum;
   }
 }
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(256) total(
   for (int v = threadIdx.x + blockIdx.x * blockDim.x; v < n; v += gridDim.x * blockDim.x) {
     int first = row[v], last = row[v + 1];
     unsigned own = 0;
-    for (int k = first; k < last; ++k) own += x[k] * x[k];
+    for (int k = first; k < last; ++k) own += mix(x[k]);
     sum[0] += own;
   }
 }

@@ -137,7 +137,7 @@ def test_a_loop_of_sums_names_them(tmp_path: Path) -> None:
           for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {
             int first = row[i], last = row[i + 1];
             float sum = 0;
-            for (int k = first; k < last; ++k) sum += value[k] * x[column[k]];
+            for (int k = first; k < last; ++k) sum += value[k] * sinf(expf(x[column[k]]));
             y[i] = sum;
           }
         }
