@@ -8,7 +8,7 @@ One loop (``for``) or the loop over blocks (``grid``) becomes the marked one, an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -161,7 +161,11 @@ def _tried(module: Module, kernel: str, selection: Selection, nest: Nest, counte
     except CccError as problem:
         return Trial(kernel, selection, refused=problem.diagnostics)
     if selection.regions <= _rewritten(result):
-        sure = profile is None and _may_be_sure(result) and _is_done(marked, selection, Options(Mode.AUTO))
+        sure = (
+            profile is None
+            and _has_expanded(result.regions)
+            and _is_done(marked, selection, Options(Mode.AUTO))
+        )
         known = {} if profile is None else profile.functions.get(kernel, {})
         return Trial(kernel, selection, result.regions, share=share, sure=sure, profile=known)
     said = tuple(d for d in result.remarks if d.severity is not Severity.ERROR)
@@ -172,9 +176,8 @@ def _rewritten(result: Result) -> frozenset[int]:
     return frozenset(report.region for report in result.regions if report.outcome is Outcome.REWRITTEN)
 
 
-def _may_be_sure(result: Result) -> bool:
-    """Whether it has what `auto` rewrites without a profile: an expanded loop."""
-    return any(report.form is Form.EXPANDED for report in result.regions)
+def _has_expanded(reports: Iterable[RegionReport]) -> bool:
+    return any(report.form is Form.EXPANDED for report in reports)
 
 
 def _is_done(marked: Module, selection: Selection, options: Options) -> bool:
@@ -241,4 +244,4 @@ def _said(statement: Statement, selection: Selection, nest: Nest) -> Statement:
 
 def is_expanded(trial: Trial) -> bool:
     """Whether some loop of tasks is expanded, which only independent inner iterations allow."""
-    return any(report.form is Form.EXPANDED for report in trial.reports)
+    return _has_expanded(trial.reports)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.profitability.combined_atomics import is_combined
 from cccopt.ccc.profitability.elapsed import Elapsed
+from cccopt.ccc.profitability.estimate import begun_together
 from cccopt.ccc.profitability.flows import LANES
 from cccopt.ccc.profitability.full_warps import FullWarps
 from cccopt.ccc.profitability.profile import RegionProfile, RunProfile, summed
@@ -108,26 +109,25 @@ class _CountedFunction:
         warps, lanes = self._at_node(region.header)
         entries, entered = self._entries(region.annotation.region, warps, lanes)
         number = region.annotation.region
-        # Without the loop over blocks, the warps of each block begin with all their lanes.
-        apart = lanes * entries / entered / warps if region.annotation.kind == Kind.GRID and entered else 1.0
-        begun = min(apart, 1.0)
         time = self.time * _part(self._issued(region.nodes), self._issued(self.view.block_of_name))
         found = {
             number: RegionProfile(
                 region.annotation.kind,
                 entries,
                 entered,
-                round(warps * begun),
+                warps,
                 lanes,
-                self._issued(own) * begun,
+                self._issued(own),
                 0.0,
                 self._sectors(region.nodes),
                 time.slots,
                 time.cycles,
                 self.launches if region.annotation.kind == Kind.GRID else 0,
-                self._combined(own) * begun,
+                self._combined(own),
             )
         }
+        if region.annotation.kind == Kind.GRID:
+            found[number] = _begun_by_all(found[number])
         for path in tree:
             found = summed(found, {path.annotation.region: self._path(path)})
         return found
@@ -229,6 +229,17 @@ class _CountedFunction:
     @cached_property
     def _costs(self) -> Costs:
         return self.view.costs
+
+
+def _begun_by_all(loop: RegionProfile) -> RegionProfile:
+    """A loop over blocks, with its own code run as without it: the warps of each block begin with all their lanes."""
+    begun = begun_together(loop)
+    return replace(
+        loop,
+        warps=round(loop.warps * begun),
+        issued=loop.issued * begun,
+        atomics=loop.atomics * begun,
+    )
 
 
 def _part(part: float, whole: float) -> float:

@@ -39,11 +39,6 @@ REWRITTEN = {
         f"#pragma ccc if\nif (x % 3 == 0) a[i] = x ^ 1u;\n#pragma ccc for variable\n{ROW}",
         {"for", "for variable"},
     ),
-    "a loop that nvcc unrolls in a path": (
-        f"#pragma ccc if\nif (x % 3 == 0) {{ {WORK}\n#pragma ccc for variable\n"
-        "for (int k = 0; k < 20; ++k) atomicAdd(b + to[x + k], 1u);\na[i] = x; }",
-        set(),
-    ),
 }
 
 
