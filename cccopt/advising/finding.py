@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cccopt.advising.pragmas import Pragma
 from cccopt.advising.suggestions import Advice, advise_on_run, ranked
@@ -66,7 +66,7 @@ def found_in(text: str, name: str, run: RunFile, profile: RunProfile) -> Found:
     for advice in written:
         assert advice.best is not None
         known[advice.kernel] = {by_candidate[n]: counts for n, counts in advice.best.profile.items()}
-    return Found(new, RunProfile(known))
+    return Found(new, replace(profile, functions=known))
 
 
 def _added(text: str, new: str, name: str) -> list[int]:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -184,14 +184,21 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         gc.enable()
         decisions = read_decisions(settings.decisions) if settings.decisions else None
         given = options_of(settings, call.file)
+        compile = partial(
+            rewrite_unit,
+            device_compiler=compiler,
+            lines_compiler=compiler.with_lines,
+            decisions=decisions,
+            most_registers=call.most_registers,
+        )
         if settings.find and not call.links_late:
             found = _found(text, call, settings, given.profile)
             # The marks of what was found are not those of the trial: if it is refused now, the text stays as it is.
             with suppress(CccError):
                 finding = replace(given, profile=found.profile)
-                unit = rewrite_unit(found.text, finding, compiler, compiler.with_lines, decisions)
+                unit = compile(found.text, finding)
                 return replace(unit, remarks=found.remarks + unit.remarks)
-        return rewrite_unit(text, given, compiler, compiler.with_lines, decisions)
+        return compile(text, given)
 
 
 def _found(text: str, call: Call, settings: Settings, profile: RunProfile | None) -> Found:

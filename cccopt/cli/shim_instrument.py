@@ -123,7 +123,7 @@ def _limits(call: Call, module: Module, plain: str) -> dict[str, int]:
         found = assemble(plain, target_of(module)).resources
     except CccError:
         return {}
-    most = int(call.after("-maxreg") or call.after("--maxreg") or _MOST)
+    most = call.most_registers or _MOST
     steps = {name: -(-r.registers // _STEP) * _STEP for name, r in found.items()}
     return {name: min(max(step, _FEWEST), most, _MOST) for name, step in steps.items()}
 

@@ -14,13 +14,15 @@ from cccopt.ccc.outcome.choices import Outcome
 from cccopt.ccc.profitability.code_digest import digests
 from cccopt.ccc.profitability.decisions import BUILDS, Decisions, applied
 from cccopt.diagnostic import CccError, Diagnostic, error
-from cccopt.driver import unrolled_loops
+from cccopt.driver import occupancy, unrolled_loops
 from cccopt.driver.line_information import with_lines
 from cccopt.driver.loops_in_place import loops_in_place
+from cccopt.driver.occupancy import Timed
 from cccopt.driver.original_functions import with_originals
 from cccopt.driver.pass_options import AnyProfile, options_of, profile_in
 from cccopt.driver.unconcerned_functions import split_module
 from cccopt.driver.unit_report import CompiledUnit, report_data, wrap_reports
+from cccopt.driver.unrolled_loops import declined
 from cccopt.passes.pipeline import Options, RegionReport, Result, Watch, run
 from cccopt.ptx.ir import Module
 from cccopt.ptx.parser import parse
@@ -97,9 +99,16 @@ def transform(
     builds, said = applied(decisions, measured)
     if watch is not None:
         watch("ptx", module)
-    result = run(module, replace(options, builds=builds), SourceText(name, ptx), watch)
+    options = replace(options, builds=builds)
+    result = run(module, options, SourceText(name, ptx), watch)
+    timed = occupancy.timed(result.regions, partial(print_module, result.module), module, options)
+    reports = timed.reports
+    if timed.crowded and not options.only:
+        result = run(module, _plain(options, timed.crowded), SourceText(name, ptx), watch)
+        reports = declined(timed.reports, timed.crowded) + result.regions
+        said += occupancy.remarks(timed.crowded)
     text = print_module(result.module) if _rewritten(result.regions) else ptx
-    unit = CompiledUnit(text, result.regions, said + result.remarks, measured)
+    unit = CompiledUnit(text, reports, said + result.remarks, measured)
     return Transformed(text, wrap_reports([report_data(unit, name, "")]))
 
 
@@ -109,13 +118,15 @@ def rewrite_unit(
     device_compiler: Callable[[str], str],
     lines_compiler: Callable[[str], str] | None = None,
     decisions: Decisions | None = None,
+    most_registers: int | None = None,
 ) -> CompiledUnit:
     """Compile the preprocessed ``text``, which still has its pragmas, and rewrite what they mark.
 
     ``device_compiler`` makes PTX of preprocessed text, ``lines_compiler`` the same with line information, which errors
-    quote; ``decisions`` are for its kernels. Declined means untouched: markers by themselves change code. So if no
-    region is rewritten, the text is compiled without markers; if only some are, again with only their markers. Raises
-    CccError for errors in annotations and for refused regions, unless ``options.keep_going``.
+    quote; ``decisions`` are for its kernels; ``most_registers`` is the user's limit. Declined means untouched: markers
+    by themselves change code. So if no region is rewritten, the text is compiled without markers; if only some are,
+    again with only their markers. Raises CccError for errors in annotations and for refused regions, unless
+    ``options.keep_going``.
     """
     if options.mode == "off":
         return CompiledUnit(device_compiler(strip(text)))
@@ -140,13 +151,14 @@ def rewrite_unit(
                 options, remarks = replace(options, builds=builds), remarks + said
             result = marked.run(options)
             accepted = _with_parents(_rewritten(result.regions), asked.regions)
-            if accepted == wanted and not named:
-                left = unrolled_loops.unrolled_kernels(result.regions, options, marked.module, plain)
+            if accepted == wanted:
+                timed = marked.timed(result, options, most_registers)
+                result = replace(result, regions=timed.reports)
+                left, whys = (frozenset[str](), ()) if named else _left(marked, result, timed, options, plain)
                 if left:
-                    reports += unrolled_loops.declined(result.regions, left)
-                    remarks += unrolled_loops.remarks(left)
-                    builds = dict.fromkeys(left, BUILDS["plain"])
-                    options = replace(options, builds={**options.builds, **builds})
+                    reports += declined(result.regions, left)
+                    remarks += whys
+                    options = _plain(options, left)
                     result = marked.run(options)
                     accepted = _with_parents(_rewritten(result.regions), asked.regions)
         except CccError as problem:
@@ -176,6 +188,21 @@ def rewrite_unit(
     return CompiledUnit(plain(), reports, _once(remarks), measured)
 
 
+def _left(
+    marked: _Marked, result: Result, timed: Timed, options: Options, plain: Callable[[], str]
+) -> tuple[frozenset[str], tuple[Diagnostic, ...]]:
+    """The rewritten kernels that are better left alone, and why."""
+    unrolled = unrolled_loops.unrolled_kernels(result.regions, options, marked.module, plain)
+    crowded = {kernel: loops for kernel, loops in timed.crowded.items() if kernel not in unrolled}
+    whys = unrolled_loops.remarks(unrolled) + occupancy.remarks(crowded)
+    return frozenset({*unrolled, *crowded}), whys
+
+
+def _plain(options: Options, kernels: Iterable[str]) -> Options:
+    """The options with ``kernels`` left alone."""
+    return replace(options, builds={**options.builds, **dict.fromkeys(kernels, BUILDS["plain"])})
+
+
 def _without(options: Options, regions: Collection[int], parents: Mapping[int, int | None]) -> Options:
     """The options for a text without the marks of ``regions``."""
     return (
@@ -201,6 +228,11 @@ class _Marked:
     def run(self, options: Options) -> Result:
         """Rewrite the module. Raises CccError as `run` does."""
         return run(self.module, options, self._source)
+
+    def timed(self, result: Result, options: Options, most_registers: int | None) -> Timed:
+        """The result's reports with times that take occupancy into account."""
+        text = partial(self.restored, result.module)
+        return occupancy.timed(result.regions, text, self.module, options, most_registers)
 
     def restored(self, module: Module) -> str:
         """The whole text with the rewritten ``module``."""

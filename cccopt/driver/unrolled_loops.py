@@ -9,7 +9,7 @@ show that it does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 
 from cccopt.analysis import cfg
@@ -74,7 +74,7 @@ def remarks(kernels: Mapping[str, Iterable[RegionReport]]) -> tuple[Diagnostic, 
     )
 
 
-def declined(reports: Iterable[RegionReport], kernels: Mapping[str, object]) -> tuple[RegionReport, ...]:
+def declined(reports: Iterable[RegionReport], kernels: Collection[str]) -> tuple[RegionReport, ...]:
     """The reports of ``kernels``, with everything in them declined."""
     return tuple(
         RegionReport(r.kernel, r.region, r.kind, r.place, Outcome.DECLINED, name=r.name, cost=r.cost)

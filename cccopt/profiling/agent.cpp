@@ -15,9 +15,9 @@
 //                         `blind` (cudaDeviceReset goes unseen), `end`. With `cuda` but without `end`, the process' counts are lost.
 //   <base>.<k>.counts     "cccprof1", then for each unit and device four 64-bit sizes and the data that has them: the name
 //                         of the unit, that of the device, the counts, the layout
-//   <base>.times          a line per kernel and device: name, launches, nanoseconds, registers, bytes of static shared
-//                         memory, warps of all launches, the largest x, y and z of their blocks, name of the device,
-//                         separated by tabs
+//   <base>.times          a line per kernel and device: name, launches, nanoseconds, registers, bytes of static and the
+//                         most of dynamic shared memory, warps of all launches, the largest x, y and z of their blocks,
+//                         name of the device, separated by tabs
 //   <base>.devices        a line per device that ran kernels: name, and the attributes in `kAttributes`
 //
 // It is also preloaded into whatever the program starts. So it needs no C++ library, of which a program may bring
@@ -116,7 +116,7 @@ struct KernelTime {
   int device;
   uint64_t launches, nanoseconds, warps;
   uint32_t registers;
-  int32_t shared, block[3];
+  int32_t shared, dynamic_shared, block[3];
   KernelTime *next;
 };
 
@@ -286,6 +286,7 @@ void add_time(const KernelRecord &record) {
   if (record.end > record.start) kernel->nanoseconds += record.end - record.start;
   kernel->registers = record.registers;
   kernel->shared = record.static_shared;
+  if (kernel->dynamic_shared < record.dynamic_shared) kernel->dynamic_shared = record.dynamic_shared;
   int32_t threads = record.block[0] * record.block[1] * record.block[2];
   uint64_t blocks = (uint64_t)record.grid[0] * record.grid[1] * record.grid[2];
   kernel->warps += blocks * ((threads + 31) / 32);
@@ -348,9 +349,9 @@ void write_times() {
       int device = 0;
       if (driver.device && !driver.device(&device, kernel->device)) driver.name(shown, sizeof shown, device);
       if (kernel->device >= 0 && kernel->device < kDevices) used[kernel->device] = true;
-      fprintf(file, "%s\t%llu\t%llu\t%u\t%d\t%llu\t%d\t%d\t%d\t%s\n", kernel->name, (unsigned long long)kernel->launches,
-              (unsigned long long)kernel->nanoseconds, kernel->registers, kernel->shared, (unsigned long long)kernel->warps,
-              kernel->block[0], kernel->block[1], kernel->block[2], shown);
+      fprintf(file, "%s\t%llu\t%llu\t%u\t%d\t%d\t%llu\t%d\t%d\t%d\t%s\n", kernel->name, (unsigned long long)kernel->launches,
+              (unsigned long long)kernel->nanoseconds, kernel->registers, kernel->shared, kernel->dynamic_shared,
+              (unsigned long long)kernel->warps, kernel->block[0], kernel->block[1], kernel->block[2], shown);
     }
   }
   pthread_mutex_unlock(&times_lock);

@@ -33,6 +33,7 @@ class _Launched:
     shared: int = 0
     warps: int = 0
     block: tuple[int, ...] = ()
+    dynamic_shared: int = 0
 
     def __add__(self, other: KernelTime) -> _Launched:
         return _Launched(
@@ -42,6 +43,7 @@ class _Launched:
             max(self.shared, other.shared),
             self.warps + other.warps,
             largest([self.block, other.block] if self.launches else [other.block]),
+            max(self.dynamic_shared, other.dynamic_shared),
         )
 
 
@@ -192,7 +194,13 @@ def _timed(
     elif copy is not None:
         function = replace(function, launches=copy.launches)
     if plain is not None:
-        function = replace(function, registers=plain.registers, shared=plain.shared, launched=plain.warps)
+        function = replace(
+            function,
+            registers=plain.registers,
+            shared=plain.shared,
+            dynamic_shared=plain.dynamic_shared,
+            launched=plain.warps,
+        )
     if copy is not None:
         function = replace(function, registers_counted=copy.registers, shared_counted=copy.shared)
     ran = [each.block for each in (plain, copy) if each is not None]

@@ -100,6 +100,7 @@ def _both_functions(a: FunctionRun, b: FunctionRun) -> FunctionRun:
         _most(a.shared_counted, b.shared_counted),
         _sum(a.launched, b.launched),
         largest([f.block or () for f in (a, b) if f.launches != 0]) or None,
+        _most(a.dynamic_shared, b.dynamic_shared),
         _sum(a.sample, b.sample),
         _joined(a.lines, b.lines, _place, added),
         _joined(a.branches, b.branches, _place, _both_branches),

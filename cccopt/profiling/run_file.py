@@ -114,7 +114,8 @@ class FunctionRun:
     ``unit`` is the file that it was compiled from. Values not recorded, such as ``launches`` and ``time_ns``, are None.
     ``registers`` and ``shared`` (in bytes) are those of the plain copy, ``registers_counted`` and ``shared_counted``
     those of the counted one. ``launched`` is the number of warps of all launches, ``block`` the largest x, y and z of
-    their blocks. If ``counted`` is False, only the time is known. ``sample`` is None if all warps were counted.
+    their blocks, ``dynamic_shared`` the most dynamic shared memory of a block in bytes. If ``counted`` is False, only
+    the time is known. ``sample`` is None if all warps were counted.
     """
 
     GROUPED: ClassVar = LineCount.GROUPED
@@ -132,6 +133,7 @@ class FunctionRun:
     shared_counted: int | None = None
     launched: int | None = None
     block: tuple[int, ...] | None = None
+    dynamic_shared: int | None = None
     sample: Sample | None = None
     lines: tuple[LineCount, ...] = ()
     branches: tuple[BranchCount, ...] = ()

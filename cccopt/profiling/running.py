@@ -48,7 +48,7 @@ class KernelTime:
     """The launches of a kernel on one device; ``name`` is the plain name, even if they are of the ``counted`` copy.
 
     ``shared`` is static shared memory in bytes, ``warps`` the number of warps of all launches, ``block`` the largest x,
-    y and z of their blocks.
+    y and z of their blocks, ``dynamic_shared`` the most dynamic shared memory of a launch.
     """
 
     name: str
@@ -60,6 +60,7 @@ class KernelTime:
     warps: int
     device: str
     block: tuple[int, ...] = ()
+    dynamic_shared: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +282,7 @@ def counts_file(units: Iterable[UnitCounts]) -> bytes:
 def _time(line: str) -> KernelTime:
     name, *numbers, device = line.split("\t")
     plain = name.removesuffix(COUNTED)
-    launches, nanoseconds, registers, shared, warps, *block = map(int, numbers)
+    launches, nanoseconds, registers, shared, dynamic, warps, *block = map(int, numbers)
     return KernelTime(
-        plain, plain != name, launches, nanoseconds, registers, shared, warps, device, tuple(block)
+        plain, plain != name, launches, nanoseconds, registers, shared, warps, device, tuple(block), dynamic
     )

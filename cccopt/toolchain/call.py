@@ -88,6 +88,11 @@ class Call:
         return self.after("-arch")
 
     @property
+    def most_registers(self) -> int | None:
+        """The limit that ``-maxrregcount`` sets; None without one."""
+        return int(self.after("-maxreg") or self.after("--maxreg") or 0) or None
+
+    @property
     def links_late(self) -> bool:
         """Whether cicc writes code that our PTX cannot replace: LTO-IR (with or without PTX) or OptiX-IR."""
         return self.output is None or "-olto" in self.arguments

@@ -49,7 +49,7 @@ CUPTI int cuptiActivityFlushAll(uint32_t) {
 CUPTI void fake_launch(const char *name, int device, uint64_t nanoseconds) {
   if (!on) return;
   Record r = {};
-  r.kind = 10; r.registers = 32; r.start = 1000; r.end = 1000 + nanoseconds; r.device = device; r.shared = 64; r.name = name;
+  r.kind = 10; r.registers = 32; r.start = 1000; r.end = 1000 + nanoseconds; r.device = device; r.shared = 64; r.dynamic = nanoseconds; r.name = name;
   for (int i = 0; i < 3; i++) r.grid[i] = i + 1, r.block[i] = 5;
   if (nanoseconds == 1000) r.block[0] = 25, r.block[2] = 1;
   records[launched++] = r;

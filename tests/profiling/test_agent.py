@@ -160,9 +160,9 @@ def test_times_are_by_kernel_and_device(built: Path, tmp_path: Path) -> None:
     run = ran(built, tmp_path, "cuda", "launch", counted=False, timed=True)
     assert (run.untimed, run.lost) == ("", ())
     assert sorted(run.times, key=lambda time: time.nanoseconds) == [
-        KernelTime("cub_kernel", False, 1, 7, 32, 64, 24, "GPU 0", (5, 5, 5)),
-        KernelTime("_Z1fPi", True, 1, 9, 32, 64, 24, "GPU 1", (5, 5, 5)),
-        KernelTime("_Z1fPi", False, 2, 1500, 32, 64, 48, "GPU 0", (25, 5, 5)),
+        KernelTime("cub_kernel", False, 1, 7, 32, 64, 24, "GPU 0", (5, 5, 5), 7),
+        KernelTime("_Z1fPi", True, 1, 9, 32, 64, 24, "GPU 1", (5, 5, 5), 9),
+        KernelTime("_Z1fPi", False, 2, 1500, 32, 64, 48, "GPU 0", (25, 5, 5), 1000),
     ]
     assert sorted(run.devices, key=lambda device: device.name) == [
         DeviceFacts("GPU 0", 16, 13, 36, 37, 38, 39, 81, 82, 106),

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from cccopt.ccc.profitability import profile as profiles
+from cccopt.ccc.profitability.launches import Launches
 from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
 from cccopt.device.facts import DeviceFacts
 from cccopt.diagnostic import CccError
@@ -176,8 +177,22 @@ def test_keys_of_later_versions_are_passed_over() -> None:
 def test_the_marked_regions_are_read_from_either_layout(tmp_path: Path) -> None:
     write(tmp_path / "two.json", RUN)
     profiles.write(tmp_path / "one.json", RUN.kernels)
-    assert profiles.read(tmp_path / "two.json") == profiles.read(tmp_path / "one.json") == RUN.kernels
+    assert profiles.read(tmp_path / "one.json") == RUN.kernels
+    assert profiles.read(tmp_path / "two.json").functions == RUN.kernels.functions
     assert read(tmp_path / "one.json") == RunFile(runs=1, kernels=RUN.kernels)
+
+
+def test_launches_are_read_with_the_regions_if_all_are_of_one_gpu(tmp_path: Path) -> None:
+    f, *others = RUN.functions
+    timed = replace(f, launches=2, launched=24, block=(64, 3, 1), registers=40, shared=8, dynamic_shared=100)
+    gpu = DeviceFacts("GPU", 132, *range(8))
+    run = replace(RUN, functions=(timed, *others), hardware=(gpu,))
+    write(tmp_path / "run.json", run)
+    (found,) = profiles.read(tmp_path / "run.json").launches.items()
+    # Twelve warps a launch, of which a block has six.
+    assert found == (f.name, Launches(132, blocks=2.0, threads=192, registers=40, shared=108))
+    write(tmp_path / "run.json", replace(run, hardware=(gpu, replace(gpu, name="another"))))
+    assert profiles.read(tmp_path / "run.json").launches == {}
 
 
 # --- several runs ---

@@ -26,7 +26,7 @@ shrinks with the runs of the code.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 from cccopt.ccc.outcome.report import PredictedTime
 from cccopt.ccc.profitability.elapsed import Elapsed
@@ -68,6 +68,13 @@ def together(*parts: float) -> float:
     if largest <= 0:
         return 0.0
     return float(largest * sum((part / largest) ** OVERLAP for part in parts) ** (1 / OVERLAP))
+
+
+def in_waves(time: PredictedTime, longer: float) -> PredictedTime:
+    """The time if warps wait ``longer`` times as long, because the blocks of a launch run in more waves."""
+    waiting = time.waiting * longer
+    total = together(time.code + time.overhead, time.memory, waiting, time.atomics)
+    return replace(time, waiting=waiting, total=total)
 
 
 @dataclass(frozen=True, slots=True)

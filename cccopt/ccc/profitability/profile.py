@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 
 from cccopt.ccc.profitability.elapsed import Elapsed
 from cccopt.ccc.profitability.flows import LANES
+from cccopt.ccc.profitability.launches import Launches, launches_in
 from cccopt.clauses import Kind
 from cccopt.diagnostic import CccError, error
 from cccopt.files import read_text, write_text
@@ -83,23 +84,26 @@ class RegionProfile:
 
 @dataclass(frozen=True, slots=True)
 class RunProfile:
-    """The regions of each function by their numbers."""
+    """The regions of each function by their numbers, and the ``launches`` of kernels that were timed."""
 
     functions: Mapping[str, Mapping[int, RegionProfile]] = field(default_factory=dict)
+    launches: Mapping[str, Launches] = field(default_factory=dict)
 
     def __add__(self, other: RunProfile) -> RunProfile:
         return RunProfile(
             {
                 name: summed(self.functions.get(name, {}), other.functions.get(name, {}))
                 for name in {**self.functions, **other.functions}
-            }
+            },
+            {**other.launches, **self.launches},
         )
 
     def without(self, regions: Collection[int], parents: Mapping[int, int | None]) -> RunProfile:
         """The profile without the marks of some ``regions``, whose code then belongs to the regions around them, as
         ``parents`` say.
         """
-        return RunProfile({name: _without(found, regions, parents) for name, found in self.functions.items()})
+        kept = {name: _without(found, regions, parents) for name, found in self.functions.items()}
+        return replace(self, functions=kept)
 
 
 def _without(
@@ -169,7 +173,7 @@ def read(path: str | os.PathLike[str]) -> RunProfile:
     with as_bad_profile(path):
         data = json.loads(text)
         require_schema(data["schema"])
-        return regions_in(data["kernels"])
+        return replace(regions_in(data["kernels"]), launches=launches_in(data))
 
 
 def require_schema(schema: object) -> None:
