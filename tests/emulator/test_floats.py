@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cccopt.emulator.semantics import TYPES, resolve
+from cccopt.emulator.semantics import TYPES, UnsupportedError, resolve
 from tests.slow import drawn
 
 ROWS = settings(max_examples=drawn(60), deadline=None)
@@ -372,3 +372,60 @@ def test_other_conversions(opcode: str, value: float, expected: float) -> None:
     result = float(apply(opcode, value))
     assert result == expected
     assert math.copysign(1, result) == math.copysign(1, expected)
+
+
+# --- two numbers in a register ---
+
+PAIRS = st.tuples(*[st.integers(0, 2**16 - 1)] * 2)
+
+
+@pytest.mark.parametrize(
+    "opcode",
+    [
+        "add",
+        "sub.sat",
+        "mul",
+        "fma.rn",
+        "neg",
+        "abs",
+        "min",
+        "max.NaN",
+        "ex2.approx",
+        "tanh.approx",
+        "set.gt.f16",
+    ],
+)
+@ROWS
+@given(data=st.data())
+def test_each_half_is_a_number_of_its_own(opcode: str, data: st.DataObject) -> None:
+    one = resolve(f"{opcode}.f16".split("."))
+    packed = resolve(f"{opcode.replace('f16', 'f16x2')}.f16x2".split("."))
+    operands = [data.draw(PAIRS) for _ in packed.inputs]
+    with np.errstate(all="ignore"):
+        halves = [
+            int(np.asarray(one.function(*(np.array([x[k]], np.uint16).view(np.float16) for x in operands)))
+                .astype(np.float16).view(np.uint16)[0])
+            for k in (0, 1)
+        ]  # fmt: skip
+        word = packed.function(*(np.array([low | high << 16], np.uint32) for low, high in operands))
+    assert int(word[0]) == halves[0] | halves[1] << 16
+
+
+def test_a_comparison_of_both_halves_gives_masks() -> None:
+    operation = resolve(["set", "gt", "u32", "f16x2"])
+    (word,) = operation.function(*(np.array([x], np.uint32) for x in (0x40003C00, 0x3C003C00)))
+    assert word == 0xFFFF0000
+
+
+def test_two_numbers_are_converted_into_one_register() -> None:
+    operation = resolve(["cvt", "rn", "f16x2", "f32"])
+    upper, lower = (np.array(x, np.float32) for x in ([1.0, -2.0], [0.5, 65504.0]))
+    assert [hex(word) for word in operation.function(upper, lower)] == ["0x3c003800", "0xc0007bff"]
+
+
+@pytest.mark.parametrize(
+    "opcode", ["div.rn.f16x2", "fma.rn.relu.f16x2", "set.gt.f32.f16x2", "cvt.rn.relu.f16x2.f32"]
+)
+def test_what_is_not_known_of_them_is_named(opcode: str) -> None:
+    with pytest.raises(UnsupportedError):
+        resolve(opcode.split("."))

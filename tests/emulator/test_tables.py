@@ -32,7 +32,7 @@ rsqrt.approx.f64 sin.approx.f32 cos.approx.ftz.f32 lg2.approx.f32 ex2.approx.f32
 testp.normal.f32 dp4a.s32.u32 dp2a.lo.u32.s32 and.b32 and.pred or.b64 xor.b16 not.b32 not.pred cnot.b64 shl.b32
 shl.b16 shr.s64 shr.u16 shf.l.wrap.b32 lop3.b32 popc.b64 clz.b32 bfind.s64 brev.b64 fns.b32 bfe.s64 bfi.b32
 bmsk.clamp.b32 prmt.b32 prmt.b32.rc8 setp.lt.s32 setp.geu.f64 set.eq.u32.f64 selp.b16 selp.f64 slct.f64.s32
-cvt.rn.f32.s64 cvt.u8.u32 cvt.rzi.s16.f64 cvt.sat.f32.f32
+cvt.rn.f32.s64 cvt.u8.u32 cvt.rzi.s16.f64 cvt.sat.f32.f32 cvt.rn.f16x2.f32 fma.rn.f16x2 neg.f16x2 set.gt.f16x2.f16x2
 """
 SAMPLES = _SAMPLES.split()
 

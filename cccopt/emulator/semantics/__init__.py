@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from cccopt.emulator.semantics import bits, compare, convert, floating, integer
+from cccopt.emulator.semantics import bits, compare, convert, floating, integer, packed
 from cccopt.emulator.semantics.operation import (
     PRED,
     TYPES,
@@ -92,6 +93,8 @@ def resolve(parts: Sequence[str], *, pair: bool = False, sources: int = 2) -> Op
 
     Raises UnsupportedError, which names the unknown opcode or modifier.
     """
+    if packed.is_packed(parts):
+        return packed.resolve(parts, partial(resolve, pair=pair, sources=sources))
     m = Modifiers(parts)
     if parts[0] == "setp":
         return compare.setp(m, pair=pair, combines=sources == 3)
