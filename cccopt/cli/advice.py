@@ -13,6 +13,7 @@ from cccopt.advising.judgement_words import as_data, in_words, lines_of, notes_o
 from cccopt.advising.pragmas import Pragma
 from cccopt.advising.suggestions import Advice, promises_of
 from cccopt.ccc.legality.independence import State
+from cccopt.ccc.outcome.choices import spelled
 from cccopt.ccc.profitability.model import IN_LANE_GAIN, SAFE_GAIN
 from cccopt.diagnostic import Diagnostic, Severity, render
 from cccopt.report.profile_advice import SuggestedPragma, Suggestion
@@ -117,7 +118,7 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
     if loop is not None:
         context = max(report.context_bytes for report in advice.best.reports)  # type: ignore[union-attr]
         task = f", {context} bytes of context per task" if context else ""
-        out.print(Text(f"   Form: {loop.form}{task}."), soft_wrap=True)
+        out.print(Text(f"   Form: {spelled(loop.form)}{task}."), soft_wrap=True)
     if advice.engagement:
         out.print(Text(f"   Or CTE, for blocks of BLOCK threads: {advice.engagement}"), soft_wrap=True)
     for place, alternative in enumerate(advice.alternatives, 2):

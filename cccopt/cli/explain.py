@@ -13,6 +13,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
+from cccopt.ccc.outcome.choices import spelled
 from cccopt.cli.common import add_bisection, add_mode, add_profile, console, warn_of_nvcc
 from cccopt.diagnostic import CccError, error, render
 from cccopt.driver import compile, marked_ptx, transform
@@ -22,6 +23,7 @@ from cccopt.ptx.parser import parse
 from cccopt.report.dot import dot
 from cccopt.report.predictions import times
 from cccopt.resources import folder
+from cccopt.text import quantity
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -143,7 +145,7 @@ def _print_region(region: dict[str, Any], out: Console) -> None:
             sizes = "no shared memory: the warp concatenates the inner iterations of its lanes"
         if region["form"] == "in lane":
             sizes = "no shared memory: each lane runs its own iterations"
-        out.print(Text(f"  loop form: {region['form']}; {task}{sizes}"), soft_wrap=True)
+        out.print(Text(f"  loop form: {spelled(region['form'])}; {task}{sizes}"), soft_wrap=True)
     if region["resident"]:
         out.print(
             Text(f"  shared memory leaves an SM room for {region['resident']:,} threads"), soft_wrap=True
@@ -164,7 +166,7 @@ def _cost(region: dict[str, Any]) -> str:
     """What a region costs and was expected to gain, in one line."""
     cost = region["cost"]
     if cost["break_even"] is None and region["kind"] == "for":
-        slots = f"{cost['slots']:,.0f} issue slots per iteration outside its paths"
+        slots = f"{quantity(round(cost['slots']), 'issue slot')} per iteration outside its paths"
         return f"{slots}; predicted gain {cost['gain']:.2f}x"
     by_loop = region["kind"] in ("for variable", "while", "recursive")
     if by_loop:
@@ -176,7 +178,10 @@ def _cost(region: dict[str, Any]) -> str:
     often += " (assumed)" if cost["assumed"] else " (profile)"
     gain = f"predicted gain {cost['gain']:.2f}x"
     if cost["break_even"] is not None:
-        gain += f", breaks even at {cost['break_even']:,.0f} slots"
+        least = round(cost["break_even"])
+        even = f"breaks even at {quantity(least, 'slot')}" if least else "always breaks even"
+        gain += f", {even} (instructions alone)"
     elif cost["gain"] <= 1:
-        gain += ", never breaks even"
-    return f"{cost['slots']:,.0f} issue slots per run, {often}; {gain}"
+        gain += ", never breaks even (instructions alone)"
+    run = "inner iteration" if by_loop else "run"
+    return f"{quantity(round(cost['slots']), 'issue slot')} per {run}, {often}; {gain}"

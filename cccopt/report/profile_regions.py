@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from cccopt.ccc.outcome.choices import spelled
 from cccopt.ccc.profitability.code_digest import canonical
 from cccopt.ccc.profitability.decisions import Decisions
 from cccopt.ccc.profitability.profile import RegionProfile
@@ -17,7 +18,7 @@ from cccopt.report.profile_view import efficiency, number, percent
 _HEADS = (
     "region",
     "kind",
-    "entries of lanes",
+    "lane entries",
     "warp executions x 32",
     "lane executions",
     "efficiency",
@@ -73,7 +74,7 @@ def _became(unit: Mapping[str, Any], region: Mapping[str, Any]) -> Markup:
     said = f"{PurePath(place['file']).name}:{place['line']}: " if place else ""
     said += str(region["outcome"])
     if region.get("form"):
-        said += f" ({region['form']})"
+        said += f" ({spelled(region['form'])})"
     cost = region.get("cost")
     if cost is not None:
         said += f", predicted gain {cost['gain']:.2f}x"

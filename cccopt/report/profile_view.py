@@ -117,11 +117,11 @@ def launch_facts(run: RunFile, function: FunctionRun) -> list[str]:
     if not device.slots_per_ns or not device.warps:  # the driver did not say
         return []
     issued = function.warps / (device.slots_per_ns * function.time_ns)
-    found = [f"{percent(issued)} of what the GPU can issue"]
+    found = [f"issue rate {percent(issued)} of the GPU's peak"]
     if function.launched and function.launches:
         filled = function.launched / function.launches / device.warps
         if filled < 1:
-            found.append(f"launches with {percent(filled)} of the warps that the GPU can hold")
+            found.append(f"an average launch has {percent(filled)} of the warps that the GPU can hold")
     return found
 
 

@@ -149,6 +149,9 @@ def test_explain_shows_regions_contexts_and_reasons(capsys: pytest.CaptureFixtur
     assert "region 1, `for` in `_Z5tripliPKiPi` at k.cu:3: rewritten" in said
     assert "region 2, `if` in `_Z5tripliPKiPi` at k.cu:5: rewritten" in said
     assert re.search(r"%r3 +\S+ +collected +\S", said)
+    assert re.search(
+        r"issue slots per run, .*, (always breaks even|breaks even at .*) \(instructions alone\)", said
+    )
     parts = (
         r"  (before|after): +(\d+) issue slots per warp iteration"
         r" \(code (\d+)(.*); memory traffic (\d+)\)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -155,10 +156,12 @@ def test_a_kernel_is_held_against_what_its_gpu_can_do() -> None:
         lines=(LineCount("a.cu", 1, 1, 100, 200),),
     )
     run = RunFile(functions=(one,), hardware=(gpu, replace(gpu, name="b")))
-    facts = "25.0 % of what the GPU can issue, launches with 25.0 % of the warps that the GPU can hold"
+    facts = (
+        "issue rate 25.0 % of the GPU's peak, an average launch has 25.0 % of the warps that the GPU can hold"
+    )
     assert facts in printed(run)
-    assert facts in page(run, SOURCES, title="f")
-    assert launch_facts(run, replace(one, launched=999)) == ["25.0 % of what the GPU can issue"]
+    assert escape(facts) in page(run, SOURCES, title="f")
+    assert launch_facts(run, replace(one, launched=999)) == ["issue rate 25.0 % of the GPU's peak"]
     for unknown in (
         replace(run, hardware=()),
         replace(run, hardware=(gpu, replace(gpu, processors=3))),

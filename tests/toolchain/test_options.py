@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cccopt.ccc.outcome.choices import spelled
 from cccopt.cli.nvcc import _configuration
 from cccopt.toolchain import options
 from cccopt.toolchain.settings import Settings
@@ -70,6 +71,11 @@ def test_every_option_of_the_table_is_known() -> None:
 )
 def test_what_is_no_option_of_ours(option: str) -> None:
     assert not options.is_known(option)
+
+
+def test_forms_are_shown_as_the_option_spells_them() -> None:
+    for word, (form, _) in options.FORMS.items():
+        assert form == "auto" or spelled(form) == word.removesuffix(",stack")
 
 
 def test_ptx_is_asked_for_in_many_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,11 @@ class Form(Choice):
     IN_LANE = "in lane"
 
 
+def spelled(form: str) -> str:
+    """The name of a `Form` as `--ccc-form` spells it: ``in-lane``, ``idle-lanes``."""
+    return form.replace(" ", "-")
+
+
 class StackMemory(Choice):
     """Where stacks are: ``AUTO`` means shared memory, or global memory if they do not fit there."""
 

@@ -43,11 +43,12 @@ class PredictedTime:
 class Cost:
     """What a region was expected to cost and gain, in issue slots (`cccopt.ccc.profitability.model`).
 
-    ``slots`` is the cost of one run of the region's own code, ``taken`` the share of lanes that come to it (for the
-    tasks of a loop, inner iterations per lane). ``gain`` is how many times faster the marked loop was predicted to be
-    with the region collected than without it; it exceeds 1 if a run takes more than ``break_even`` slots (None: never).
-    ``assumed`` means that no profile said how often lanes come. For a loop, ``before`` and ``after`` are the parts of
-    its time as it is and rewritten, for each iteration of the marked loop by a warp.
+    ``slots`` is the cost of one run of the region's own code (for the tasks of a loop, of one inner iteration).
+    ``taken`` is the share of lanes that reach it (for the tasks of a loop, inner iterations per lane). ``gain`` is how
+    many times faster the marked loop was predicted to be with the region collected than without it. Counting
+    instructions alone, it exceeds 1 if ``slots`` exceeds ``break_even`` (None: never). ``assumed`` means that no
+    profile said how often lanes reach it. For a loop, ``before`` and ``after`` are the parts of its time as it is and
+    rewritten, for each iteration of the marked loop by a warp.
     """
 
     slots: float
@@ -69,7 +70,7 @@ class RegionReport:
     memory that a warp's stacks take. ``labels`` maps a phase (``push``, ``take``, ``drain``, ``original``, ...) to
     labels of the rewritten code. ``name`` is the name that the clause `name(...)` gives it. ``cost`` is what `auto`
     decides by. ``resident`` is how many threads an SM has room for in blocks of ``threads`` that use the kernel's
-    shared memory, stacks included. In the in-lane form, lanes that come to a path or loop that is ``in_place`` run it
+    shared memory, stacks included. In the in-lane form, lanes that reach a path or loop that is ``in_place`` run it
     at once, without waiting. ``unrolled`` is the number of inner iterations of a loop that nvcc may unroll if it is not
     marked; 0 for other loops, and if the pragma asks for the rewrite (`always`). ``code`` is what the check of the
     output needs to know about a rewritten loop. Reports as JSON data leave out the last two.

@@ -1,4 +1,4 @@
-"""Which paths of a region are collected (DESIGN 5.7): all that must be, and under `auto` those expected to pay.
+"""Which paths of a region are collected (DESIGN 5.7): all that must be, and under `auto` those expected to pay off.
 
 A path's mode comes from its own pragma, else from its loop's, else from the option. ``collect(k)`` keeps the k
 costliest paths. Cheap paths stay in their loop if all stacks together would leave too few threads on an SM.
@@ -21,6 +21,7 @@ from cccopt.ccc.profitability.unrolled import why
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path
 from cccopt.diagnostic import Diagnostic
+from cccopt.text import quantity
 
 SHARED_A_MULTIPROCESSOR = 228 * 1024
 """Bytes of shared memory of an SM (compute capability 9.0)."""
@@ -298,22 +299,31 @@ def _why(path: Path, cost: Cost, limited: str) -> str:
 
 
 def _numbers(path: Path, cost: Cost) -> str:
-    """What is known or assumed about a path, and what it would have to cost to pay off."""
-    slots = f"{cost.slots:,.0f} issue slots"
-    what = "an inner iteration" if path.is_loop else "the path"
-    pays = (
-        f"pays off if {what} costs at least {cost.break_even:,.0f} issue slots"
-        if cost.break_even is not None
-        else "never pays off"
-    )
+    """What is known or assumed about a path, and what it would have to cost to pay off by its instructions alone."""
+    slots = _slots(cost.slots)
+    pays = f"counting instructions alone, collecting {_pays(path, cost.break_even)}"
     if path.is_loop:
         run = "is assumed to run" if cost.assumed else "runs"
-        return f"a lane {run} {cost.taken:,.2f} inner iterations of {slots} each per iteration; collecting {pays}"
+        return f"per iteration, a lane {run} {cost.taken:,.2f} inner iterations of {slots} each; {pays}"
     if cost.taken > 1:  # in an inner loop
         take = "is assumed to take" if cost.assumed else "takes"
-        return f"a lane {take} the path {cost.taken:,.2f} times per iteration, at {slots} each; collecting {pays}"
+        return f"per iteration, a lane {take} the path {cost.taken:,.2f} times, at {slots} each time; {pays}"
     take = "are assumed to take" if cost.assumed else "take"
-    return f"{cost.taken:.1%} of the lanes {take} the path, which costs {slots}; collecting {pays}"
+    return f"{cost.taken:.1%} of the lanes {take} the path, which costs {slots}; {pays}"
+
+
+def _pays(path: Path, break_even: float | None) -> str:
+    """When collecting a path pays off."""
+    if break_even is None:
+        return "never pays off"
+    what = "an inner iteration" if path.is_loop else "the path"
+    if round(break_even) == 0:
+        return f"pays off however little {what} costs"
+    return f"pays off if {what} costs at least {_slots(break_even)}"
+
+
+def _slots(number: float) -> str:
+    return quantity(round(number), "issue slot")
 
 
 def _times(gain: float) -> str:

@@ -196,8 +196,8 @@ def _of_subsets(slots: Mapping[frozenset[int], float], chosen: Collection[int]) 
 
 
 def break_even(loop: LoopFlow, path: PathFlow, chosen: Collection[int] = ()) -> float | None:
-    """The slots of one run of the path at which collecting it in addition to ``chosen`` begins to pay off; None if it
-    never does, because no lanes idle in it.
+    """The slots of one run of the path at which collecting it in addition to ``chosen`` begins to pay off, counting
+    instructions alone (`time` counts memory traffic, too); None if it never does, because no lanes idle in it.
     """
     others = frozenset(chosen) - {path.key}
     more = slots(loop, others | {path.key}) - slots(loop, others)
@@ -332,7 +332,7 @@ def _runs_now(path: PathFlow, around: _Runs, loop: LoopFlow) -> _Runs:
 
 
 def _wanted(path: PathFlow, around: _Runs) -> float:
-    """The warp iterations in which any lane comes to the path."""
+    """The warp iterations in which any lane reaches the path."""
     share = path.entered / around.full if around.full else 0.0
     return around.warps * any_of(share) if around.full_warps else min(path.entries, around.warps)
 

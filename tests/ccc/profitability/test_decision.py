@@ -13,11 +13,14 @@ import pytest
 
 import cccopt
 from cccopt.ccc.function.view import view_of
+from cccopt.ccc.outcome.choices import Mode
+from cccopt.ccc.outcome.report import Cost
 from cccopt.ccc.profitability import profile as profiles
 from cccopt.ccc.profitability.decision import (
     LEAST_RESIDENT,
     Decision,
     decide,
+    remarks,
     room_for_stacks,
 )
 from cccopt.ccc.profitability.estimate import Estimate
@@ -139,6 +142,24 @@ def test_a_long_path_is_collected_and_a_short_one_declined() -> None:
     remark = short.remarks[0].message + short.remarks[0].why
     assert f"{cost.gain:.2f}x" in remark
     assert f"{cost.break_even:,.0f}" in remark
+
+
+@pytest.mark.parametrize(
+    ("break_even", "said"),
+    [
+        (None, "collecting never pays off"),
+        (0.3, "collecting pays off however little the path costs"),
+        (1.2, "collecting pays off if the path costs at least 1 issue slot"),
+        (1234.0, "collecting pays off if the path costs at least 1,234 issue slots"),
+    ],
+)
+def test_a_remark_says_what_the_break_even_figure_counts(break_even: float | None, said: str) -> None:
+    parsed = parse(module(kernel(path(2, SHORT))))
+    (region,) = find(view_of(parsed, next(parsed.functions()))).regions
+    cost = Cost(1.0, 0.25, 0.9, break_even, assumed=False)
+    (remark,) = remarks(region, Decision(frozenset(), cost, (cost,)), Mode.AUTO)
+    one = "25.0% of the lanes take the path, which costs 1 issue slot"
+    assert remark.why == f"{one}; counting instructions alone, {said}"
 
 
 @pytest.mark.parametrize("length", [LONG, SHORT])

@@ -95,4 +95,4 @@ def test_what_is_predicted_of_all_paths_is_told_where_all_are_left() -> None:
     # In an inner loop, a lane takes a path more than once.
     often = replace(decision, costs=tuple(replace(cost, taken=2.5) for cost in decision.costs))
     (said,) = remarks(region, often, Mode.AUTO)
-    assert "a lane takes the path 2.50 times per iteration" in said.why
+    assert "per iteration, a lane takes the path 2.50 times, at 45 issue slots each time" in said.why
