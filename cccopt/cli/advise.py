@@ -198,7 +198,7 @@ def _written(texts: Mapping[str, tuple[str, str]], *, suggested: bool) -> str:
     if not suggested:
         return "Nothing was written: there are no suggestions."
     return (
-        "Nothing was written: a suggestion is written by default only if it is predicted to pay and none of its"
+        "Nothing was written: a suggestion is written by default only if it is predicted to pay off and none of its"
         " promises is contradicted. `--only N,...` writes those that you name."
     )
 

@@ -30,8 +30,8 @@ def add_mode(parser: argparse.ArgumentParser, default: str = "auto") -> None:
         choices=MODES,
         default=default,
         metavar="|".join(MODES),
-        help="auto: rewrite what is expected to pay; always: everything that can be rewritten, except loops that nvcc"
-        f" would unroll or that have nothing to collect; off: nothing (default: {default})",
+        help="auto: rewrite what is expected to pay off; always: everything that can be rewritten, except loops that"
+        f" nvcc would unroll or that have nothing to collect; off: nothing (default: {default})",
     )
 
 

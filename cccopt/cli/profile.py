@@ -201,7 +201,7 @@ def _observed(program: Sequence[str], *, times: bool) -> tuple[ProgramRun, Progr
         if not times or not counted.units or counted.signal:
             return counted, None
         given.again()
-        _say("running again without counters, to take times (the program's output is discarded)")
+        _say("running again without counters, to time the kernels (the program's output is discarded)")
         return counted, run_program(program, _inside(folder, "timed"), counted=False, timed=True)
 
 

@@ -70,12 +70,12 @@ def compile(
     Args:
         source: The file's name.
         arch: The architecture to compile for.
-        ccc: ``auto`` rewrites what is predicted to gain; ``always`` everything that can be rewritten, except loops
-            that nvcc would unroll or that have nothing to collect; ``off`` nothing.
+        ccc: ``auto`` rewrites what is predicted to run faster; ``always`` everything that can be rewritten, except
+            loops that nvcc would unroll or that have nothing to collect; ``off`` nothing.
         nvcc_options: Further options of nvcc (``["-O3", "-lineinfo"]``).
         keep_going: Leave a function with a refused region as it was, with a warning in the report.
         nvcc: The nvcc to use; by default the one that ``ccc-nvcc`` uses.
-        profile: How often lanes come to each region, for ``auto``: a file, or a result of `profile_of`.
+        profile: How often lanes reach each region, for ``auto``: a file, or a result of `profile_of`.
         resident: How many blocks of a kernel marked ``grid`` share its work; by default as many as the target runs
             at once.
         form: The form of rewritten loops: ``auto``, ``split``, ``idle-lanes``, ``stack``, ``split,stack``,

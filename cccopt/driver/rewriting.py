@@ -68,7 +68,7 @@ def transform(
         ccc: ``auto``, ``always`` or ``off``.
         keep_going: Leave a function with a refused region as it was, with a warning in the report.
         name: The name of the text in messages.
-        profile: How often lanes come to each region: a file, or a result of `profile_of`.
+        profile: How often lanes reach each region: a file, or a result of `profile_of`.
         resident: How many blocks of a kernel marked ``grid`` share its work.
         form: The form of rewritten loops.
         only: The regions to rewrite, separated by commas.

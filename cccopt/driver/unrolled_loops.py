@@ -65,7 +65,7 @@ def remarks(kernels: Mapping[str, Iterable[RegionReport]]) -> tuple[Diagnostic, 
             "CCC117",
             "the marked loop stays as it is: nvcc unrolls it completely where it is not marked",
             report.place,
-            f"nvcc knows that it runs at most {report.unrolled} inner iterations",
+            f"nvcc knows that the loop runs at most {report.unrolled} inner iterations",
             "add `always` to the pragma to collect it anyway, or put `#pragma unroll 1` above the loop: nvcc"
             " then keeps it with and without the mark, so that both builds can be compared",
         )

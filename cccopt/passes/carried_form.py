@@ -28,7 +28,8 @@ from cccopt.passes.labels import entry_of, labels_of
 from cccopt.passes.refused import with_next
 
 UNMEASURED = (
-    "no profile tells how often lanes take its paths, and without one this form may lose more than it gains"
+    "no profile shows how often lanes take the loop's paths, and without one the carried form may lose more than it"
+    " gains"
 )
 """Why `auto` leaves a loop as it is if it could be rewritten only in this form."""
 

@@ -100,9 +100,9 @@ def rewritten(
     by_cost: bool = False,
 ) -> _Rewritten:
     """The function with a region in the in-lane form, because of ``cause`` or because the user asks for it; under
-    `auto` with only its markers removed if that is not expected to pay. ``chosen`` is its plan if there is one already
-    (`preferred`); ``by_cost``: remainders of iterations could move to other lanes, but that is not expected to be
-    faster.
+    `auto` with only its markers removed if that is not expected to pay off. ``chosen`` is its plan if there is one
+    already (`preferred`); ``by_cost``: remainders of iterations could move to other lanes, but that is not expected to
+    be faster.
     """
     plan = _legal_plan(view, region, function, options, cause) if chosen is None else chosen
     numbers = _numbers(view, plan, function, options)
@@ -234,7 +234,7 @@ def _why_declined(
 ) -> Diagnostic:
     """Why `auto` leaves the loop as it is."""
     if numbers is None:
-        gain, help = "no profile tells how many lanes run its paths together", HOW
+        gain, help = "no profile shows how many lanes run the loop's paths together", HOW
     else:
         gain = f"in the in-lane form, it is predicted to be {numbers.loop.gain:.2f}x as fast"
         gain += f", and {TOO_LITTLE_IN_LANE}" if numbers.loop.gain > 1 else ""

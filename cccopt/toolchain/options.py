@@ -17,8 +17,13 @@ MODES = ("auto", "always", "off")
 # says it).
 # fmt: off
 TABLE = (
-    (PREFIX, "|".join(MODES), "rewrite what should pay (auto), what can be (always), or nothing (off)", "auto"),
-    ("--ccc-profile", "FILE.json", "let `auto` decide from how often lanes reached each region", "none"),
+    (
+        PREFIX,
+        "|".join(MODES),
+        "rewrite what is expected to pay off (auto), everything that can be rewritten (always), or nothing (off)",
+        "auto",
+    ),
+    ("--ccc-profile", "FILE.json", "let `auto` decide based on how often lanes reached each region", "none"),
     (
         "--ccc-decisions",
         "FILE.json",

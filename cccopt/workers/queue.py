@@ -100,5 +100,5 @@ def _ended(name: str, why: str) -> Diagnostic:
         "CCC121",
         f"the worker running {name} ended before finishing it",
         why=why,
-        help="run it again without `--workers`, which shows more about the failure",
+        help="run it again without `--workers` to see more about the failure",
     )

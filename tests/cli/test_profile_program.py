@@ -57,7 +57,7 @@ def test_a_run_makes_a_file_of_counts_and_times(built: Path, capfd: pytest.Captu
     assert said.out.startswith("1\n")  # the program's, once
     assert said.err.splitlines() == [
         "cccopt profile: running with counters",
-        "cccopt profile: running again without counters, to take times (the program's output is discarded)",
+        "cccopt profile: running again without counters, to time the kernels (the program's output is discarded)",
     ]
     run = read("fake_program.ccc.json")
     assert (run.runs, run.devices) == (1, ("GPU 0",))

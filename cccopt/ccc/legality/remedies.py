@@ -39,7 +39,7 @@ def _of(view: View, clash: Clash, *, follows: bool) -> Iterator[str]:
     if _may_be_read_before(view, clash.other):
         yield "read a loop bound into a local variable before the loop"
     if not _same_address(view, clash):
-        yield "add `independent` to the path's pragma if they never overlap"
+        yield "add `independent` to the path's pragma if the accesses never overlap"
     if not follows:
         yield "remove the pragma from the path"
 

@@ -17,7 +17,7 @@ UNKNOWN = Rule(
     "CCC044",
     "the marked loop runs the instruction `{}`, which cccopt does not know",
     "what it synchronizes is not known, so nothing can be proved about the loop",
-    "take it out of the loop, or add the instruction to cccopt's table (docs/extending.md)",
+    "take the instruction out of the loop, or add it to cccopt's table (docs/extending.md)",
 )
 BARRIER = Rule(
     "CCC038",

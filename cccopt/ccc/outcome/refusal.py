@@ -42,8 +42,8 @@ OTHER_ENTRY = Rule(
 LOOP_ENTRY = Rule(
     "CCC031",
     "control flow enters the marked loop at a point other than its beginning",
-    "a warp could come into the loop without passing the code that prepares its stacks",
-    "let the code reach the loop only from above it",
+    "a warp could enter the loop without passing the code that prepares its stacks",
+    "let control enter the loop only at its beginning (no `goto` or `case` label inside it)",
 )
 BEGINS_ITERATION = Rule(
     "CCC031",
@@ -56,7 +56,8 @@ OTHER_EXIT = Rule(
     "control flow leaves the marked path at a point other than its end",
     "a `break`, `return` or `goto` inside the path, or a `continue` that leads somewhere other than to the end of the"
     " path, decides what its own lane does next, but the task may run later and in another lane",
-    "move the jump out of the path: decide it before the path begins, or wrap the rest of the iteration in an if",
+    "move the jump out of the path: test its condition before the path begins, or wrap the rest of the iteration in"
+    " an if",
 )
 IRREDUCIBLE = Rule(
     "CCC033",
@@ -74,14 +75,14 @@ CARRIED = Rule(
     "CCC035",
     "{} is carried from one run of the marked path to a later one",
     "runs of the path are reordered and moved to other lanes, so a later run would read a different value",
-    "make iterations independent; if it is a sum, or updated by another associative operator, declare it"
+    "make iterations independent; if the value is a sum, or is updated by another associative operator, declare it"
     " on the loop (`#pragma ccc for reduce(+: name)`), or update it in memory (atomicAdd)",
 )
 NEXT_ITERATION = Rule(
     "CCC035",
     "the next iteration of the marked loop, or the code after it, depends on {}",
     "it is computed after the path, which may run later and in another lane",
-    "compute what decides about the next iteration before the path, or make iterations independent",
+    "before the path, compute what the next iteration depends on, or make iterations independent",
 )
 REDUCTIONS = Rule(
     "CCC035",
@@ -127,14 +128,15 @@ BARRIER = Rule(
     "CCC038",
     "the marked loop runs a barrier, an asynchronous copy, or a wait for one",
     "tasks that still wait would read data that the code after the barrier or the copy has overwritten",
-    "take it out of the loop, or leave the loop unmarked",
+    "take the barrier, copy or wait out of the loop, or leave the loop unmarked",
 )
 FENCE = Rule(
     "CCC039",
     "the marked loop contains a fence, lock, warp barrier or volatile access",
     "as a task, the path runs later than the code that follows it in the source: a flag would be set, a lock released"
     " or a `__syncwarp` passed before the path's work is done",
-    "move it out of the loop, or add `independent` to the path's pragma if nothing in the path depends on it",
+    "move the fence, lock, barrier or volatile access out of the loop, or add `independent` to the path's pragma if"
+    " nothing in the path depends on it",
 )
 COLLECTIVE = Rule(
     "CCC040",
@@ -198,7 +200,7 @@ UNKNOWN = Rule(
     "CCC044",
     "the marked loop contains the instruction `{}` (line {} of the PTX), which cccopt does not know",
     "what it reads, writes and synchronizes is not known, so nothing can be proved about the loop",
-    "take it out of the loop, or add the instruction to cccopt's table (docs/extending.md)",
+    "take the instruction out of the loop, or add it to cccopt's table (docs/extending.md)",
 )
 INNER_LOOP = Rule(
     "CCC045",
@@ -320,7 +322,8 @@ RECURSION_BY_POINTER = Rule(
 INLINING = Rule(
     "CCC066",
     "the function marked `recursive` cannot be inlined at its call: {}",
-    "its inner iterations can be tasks only where they are part of the marked loop, and the compiler left a call there",
+    "recursive calls can be tasks only if they become part of the marked loop, but the compiler left a call to the"
+    " function",
     "pass numbers and pointers, or small structures of them, by value; declare shared memory in the kernel, and keep"
     " local arrays out of the function",
 )
@@ -368,11 +371,14 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC030", "CCC045", "CCC046"),
     ),
     (
-        "it is entered at its beginning and left at its end (a path that is itself a loop may contain a `break` of that"
-        " loop); the marked loop has one header",
+        "it is entered at its beginning and left at its end (a path that is itself a loop may contain a `break` out of"
+        " that loop); the marked loop is entered at its beginning and has one header",
         ("CCC031", "CCC032", "CCC033"),
     ),
-    ("something is left of its loop in the compiled code", ("CCC053",)),
+    (
+        "something is left of its loop in the compiled code (in the carried form, of the path, too)",
+        ("CCC053",),
+    ),
     (
         "what it writes is not read after it, or can be recomputed, or the code that reads it can move together with"
         " the path",

@@ -35,6 +35,6 @@ def unrolled_loops(view: View, paths: Iterable[Path]) -> Mapping[int, int]:
 def why(trips: int) -> str:
     """Why `auto` leaves such a loop alone."""
     return (
-        f"nvcc knows that it runs at most {trips} inner iterations, and unrolls the loop if it is not marked; how much"
+        f"nvcc knows that the loop runs at most {trips} inner iterations, and unrolls it if it is not marked; how much"
         " that saves is not known"
     )

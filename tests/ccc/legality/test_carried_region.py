@@ -136,7 +136,7 @@ def test_a_chunk_spares_votes(compiled: Pair) -> None:
 def test_auto_takes_the_form_by_a_profile_alone(compiled: Pair) -> None:
     done = run(alone(compiled, "after_while").marked, Options(mode="auto"))
     assert {report.outcome for report in done.regions} == {Outcome.DECLINED}
-    assert [(r.code, "no profile tells" in r.why) for r in done.remarks] == [("CCC050", True)]
+    assert [(r.code, "no profile shows" in r.why) for r in done.remarks] == [("CCC050", True)]
 
 
 @pytest.mark.parametrize(

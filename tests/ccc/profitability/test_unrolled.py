@@ -39,7 +39,7 @@ def outcomes(most: str, mode: str) -> set[str]:
     pair = compile_pair(TEXT.replace("NAME", "k").replace("MOST", most))
     result = run(alone(pair, "k").marked, Options(mode=mode))
     said = " ".join(remark.why for remark in result.remarks)
-    assert ("unrolls the loop if it is not marked" in said) == (most == "25" and mode == "auto")
+    assert ("unrolls it if it is not marked" in said) == (most == "25" and mode == "auto")
     return {report.outcome for report in result.regions}
 
 
