@@ -65,7 +65,7 @@ def liveness(cfg: ControlFlowGraph, body: Sequence[Statement]) -> Liveness:
 
 
 def region(cfg: ControlFlowGraph, start: int, stops: Collection[int]) -> frozenset[int]:
-    """The statements that control reaches from statement ``start`` before it comes to one of ``stops``.
+    """The statements that control reaches from statement ``start`` before it reaches one of ``stops``.
 
     The region contains ``start`` unless that is a stop, and no stops.
     """
@@ -96,7 +96,7 @@ def upward_exposed(
 def _pieces(
     cfg: ControlFlowGraph, start: int, stops: frozenset[int]
 ) -> Mapping[int, tuple[int, tuple[int, ...]]]:
-    """The runs of statements that control may pass through from ``start`` onwards before it comes to one of ``stops``.
+    """The runs of statements that control may pass through from ``start`` onwards before it reaches one of ``stops``.
     For the first statement of each: where the run stops (half-open), and the first statements of the runs after it.
     """
     found: dict[int, tuple[int, tuple[int, ...]]] = {}

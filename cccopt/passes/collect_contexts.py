@@ -1,6 +1,6 @@
 """The pass that rewrites each marked loop of each function, inner ones first (each by `cccopt.ccc.codegen.rewrite`).
 
-Safety: ASSUMES independent iterations, as the pragma says. Under `auto` it declines what is not expected to pay
+Safety: ASSUMES independent iterations, as the pragma says. Under `auto` it declines what is not expected to pay off
 (`cccopt.ccc.profitability.decision`): a declined path stays in its loop, and a loop without other paths stays as it
 was.
 """
@@ -146,7 +146,7 @@ def _is_rewritten(report: RegionReport) -> bool:
 
 
 def _region(function: Function, view: View, region: Region, options: Options) -> _Rewritten:
-    """The function with ``region`` rewritten, or with only its markers removed if that would not pay."""
+    """The function with ``region`` rewritten, or with only its markers removed if that would not pay off."""
     if region.annotation.alone:
         return in_lane_form.alone(view, region)
     analysis = RegionAnalysis(view, region, options.expand, trips(view.module, function, region, options))

@@ -196,7 +196,7 @@ def _partial_collective(view: View, others: dict[str, list[Instruction]]) -> str
     for block in view.cfg.blocks:
         code = [s for s in (view.body[i] for i in block.statements()) if isinstance(s, Instruction)]
         found = next(filter(is_wide, code), None)
-        # Few kernels have any, and it takes long to find out which lanes come to a block.
+        # Few kernels have any, and it takes long to find out which lanes reach a block.
         if found is not None and view.uniformity.divergent_control(block.index):
             return found.opcode if _is_collective(found) else f"call {callee_of(found)}"
     return None

@@ -26,6 +26,6 @@ def measured(
 
 
 def trips(module: Module, function: Function, region: Region, options: Options) -> Mapping[int, float]:
-    """The inner iterations of a lane on average, by region, for the inner loops that lanes came to."""
+    """The inner iterations of a lane on average, by region, for the inner loops that lanes reached."""
     found = measured(module, function, region, options) or {}
     return {number: of.lanes / of.entered for number, of in found.items() if of.entered}

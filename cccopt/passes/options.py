@@ -17,7 +17,7 @@ class Options:
 
     ``file`` names the input in messages. ``form`` forces the form of rewritten loops (``split``, ``idle lanes``,
     ``carried``, ``in lane``); with ``auto``, the plan chooses. Without ``expand`` all loops of tasks have stacks.
-    ``profile`` says how often lanes came to each region in a run, for `auto`; without one that is assumed. ``resident``
+    ``profile`` says how often lanes reached each region in a run, for `auto`; without one that is assumed. ``resident``
     is how many blocks of a kernel run at once, and share the work of one marked ``grid``; None for as many as the
     largest device of the target holds. ``only`` names the regions to rewrite (`cccopt.passes.selection`); empty for
     all. ``stacks`` is the memory that holds stacks. ``builds`` are functions with a mode and a form of their own, by

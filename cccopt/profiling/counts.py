@@ -1,7 +1,7 @@
 """From the raw counts of an instrumented module to warps and lanes, by statement, source line, branch and loop.
 
 The counts are the numbers of `cccopt.passes.counting.layout.Layout`, one row per copy. What was not counted follows
-from them: as many lanes leave each place as come to it. That holds once all threads have ended, so not for a launch
+from them: as many lanes leave each place as reach it. That holds once all threads have ended, so not for a launch
 that a trap has cut short.
 """
 
@@ -346,7 +346,7 @@ def _branch(layout: Layout, function: FunctionCounts, number: int) -> BranchCoun
     branch = function.layout.branches[number]
     here = function.units[branch.unit]
     ways = [function.edge_warps[edge] for edge in (branch.taken, branch.other)]
-    # Each execution goes one way, or both ways if its lanes diverge. Groups of lanes that came to the branch
+    # Each execution goes one way, or both ways if its lanes diverge. Groups of lanes that reached the branch
     # separately may have reconverged where the ways are counted.
     split = max(sum(w for w in ways if w is not None) - here.warps, 0) if None not in ways else 0
     taken = function.edge_lanes[branch.taken]
@@ -362,7 +362,7 @@ def _loop(layout: Layout, function: FunctionCounts, number: int) -> LoopCount:
 
 
 def _entries(function: FunctionCounts, loop: LoopUnits, header: WarpsAndLanes) -> tuple[int, int]:
-    """The warps and lanes that came to a loop from outside."""
+    """The warps and lanes that entered a loop."""
     lanes = max(header.lanes - sum(function.edge_lanes[edge] for edge in loop.back), 0)
     back = [function.edge_warps[edge] for edge in loop.back]
     if None not in back:

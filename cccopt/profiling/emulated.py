@@ -149,12 +149,12 @@ class _Counted:
         for index in self.cfg.blocks[block].statements():
             if isinstance(self.body[index], Instruction):
                 return self.issued(index)
-        # A block with only declarations and labels passes on what comes to it.
+        # A block with only declarations and labels passes on what reaches it.
         following = self.cfg.successors[block]
         return self.block(following[0]) if len(following) == 1 else counted.IssueCount()
 
     def _entries(self, loop: Loop, header: counted.IssueCount) -> tuple[int, int]:
-        """The warps and lanes that came to a loop from outside: to its header, but not over a back edge.
+        """The warps and lanes that entered a loop: they reached its header, but not over a back edge.
 
         If all edges are known, lanes are exact, and so are warps if one edge leads in or one leads back. Otherwise a
         warp whose parts come over several edges and go on together may count once for each of these edges.

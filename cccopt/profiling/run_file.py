@@ -90,9 +90,9 @@ class BranchCount:
 
 @dataclass(frozen=True, slots=True)
 class LoopCount:
-    """A loop of the PTX: ``entries`` warps and ``entered`` lanes came to it from outside, and began ``warps`` and
-    ``lanes`` iterations. An iteration begins at the loop's header; if the loop is left there, the last, incomplete one
-    counts too. ``groups`` is as in `BranchCount`.
+    """A loop of the PTX: ``entries`` warps and ``entered`` lanes entered it, and began ``warps`` and ``lanes``
+    iterations. An iteration begins at the loop's header; if the loop is left there, the last, incomplete one counts,
+    too. ``groups`` is as in `BranchCount`.
     """
 
     GROUPED: ClassVar = ("entries", "entered", "warps", "lanes")

@@ -33,7 +33,7 @@ class Settings:
 
     ``mode`` is ``auto``, ``always`` or ``off``. ``keep`` is a folder for cicc's inputs and outputs (empty: none),
     ``reports`` one for a JSON report per file and architecture. ``stamp`` is a line to end each PTX with (empty:
-    none). ``profile`` is the file that tells `auto` how often lanes come to each region (empty: none). ``resident`` is
+    none). ``profile`` is the file that tells `auto` how often lanes reach each region (empty: none). ``resident`` is
     how many blocks of a kernel marked ``grid`` share its work (0: as many as the target runs at once). ``form`` is one
     of `FORMS`, ``stacks`` one of `MEMORIES`; ``only`` names the regions to rewrite, separated by commas (empty: all).
     With ``instrument`` (`DEFAULT`, `ALL`, `SAMPLED` or `DETAILED` of `cccopt.toolchain.options`), kernels get counters

@@ -8,7 +8,7 @@
                                         dispatch: full warps run P C (renamed) -> test
                                         drain: least = 1, dispatch while tokens are left
 
-All lanes come to `test` and to `dispatch` in each iteration, even those whose loop has ended. In the split form there
+All lanes reach `test` and `dispatch` in each iteration, even those whose loop has ended. In the split form there
 are none of these: lanes with iterations left go on in the original loop.
 
 Safety: ASSUMES that iterations are independent, which the pragma says; order inside an iteration is kept.

@@ -154,7 +154,7 @@ class _InLaneRewrite:
 
     def _enter(self, nodes: Nodes) -> str:
         """The node through which lanes enter the loop. It gives a value to all registers that lanes set before they
-        come to a point or an exit: as far as control flow shows, they may come there at once.
+        reach a point or an exit: as far as control flow shows, they may arrive there at once.
         """
         view = self.view
         live_in = {name: view.liveness.live_in[block] for name, block in view.block_of_name.items()}

@@ -1,4 +1,4 @@
-"""A path on the registers of the lanes that came to it: the warp runs it at once, and nothing is stored.
+"""A path on the registers of the lanes that reached it: the warp runs it at once, and nothing is stored.
 
 These lanes also compute there what tasks compute for themselves before a path (`cccopt.ccc.plan.compression`), so code
 before the branch whose values only paths read stays dead.

@@ -29,11 +29,11 @@ Build = Callable[[str], tuple[Nodes, str]]
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """The join of paths of which a lane comes to at most one: their first nodes, all their nodes, the node that their
-    ends lead to, and what the warp runs where the converged code begins. A lane that comes to a path's first node runs
+    """The join of paths of which a lane reaches at most one: their first nodes, all their nodes, the node that their
+    ends lead to, and what the warp runs where the converged code begins. A lane that reaches a path's first node runs
     what ``arrive`` says.
 
-    ``start`` gives the registers of the contexts a value in every lane. Lanes that come to the join past the paths also
+    ``start`` gives the registers of the contexts a value in every lane. Lanes that reach the join past the paths also
     read them, under a false guard; if a register is unwritten in some lanes, ptxas (13.0) may assume any value for it,
     even in lanes that wrote it.
     """
@@ -130,7 +130,7 @@ def insert_join(
 
 
 def _sources(nodes: Mapping[str, Node], entry: str, join: Join) -> tuple[list[str], Callable[[str], bool]]:
-    """The nodes before the join from which lanes come to it, and whether an edge to a node leads out of that part."""
+    """The nodes before the join from which lanes reach it, and whether an edge to a node leads out of that part."""
     rest = {name: node for name, node in nodes.items() if name not in join.paths}
     after = reachable(rest, [join.end])
     before = reachable({name: node for name, node in rest.items() if name not in after}, [entry])

@@ -52,7 +52,7 @@ class SortingCode:
         self.first = sorting.paths[0]
 
     def arrivals(self) -> tuple[dict[str, Instruction], Instruction]:
-        """What a lane runs when it comes to each path's first node, and what it runs before that."""
+        """What a lane runs when it reaches each path's first node, and what it runs before that."""
         numbered = enumerate(self.sorting.paths)
         found = {path.path.begin: op("mov.u32", self.which, number) for number, path in numbered}
         return found, op("mov.u32", self.which, len(self.sorting.paths))
@@ -148,7 +148,7 @@ class SortingCode:
         return spreads, ballots, same, code
 
     def _arrived(self, ballots: Sequence[Register]) -> tuple[Register, list[Instruction]]:
-        """The register in which lane b has the mask of the lanes that came to path b, and the code."""
+        """The register in which lane b has the mask of the lanes that reached path b, and the code."""
         came = self.builder.register()
         code: list[Instruction] = []
         for bit, ballot in enumerate(ballots):

@@ -67,7 +67,7 @@ class TaskCopies:
         return names_of[entry.name], {**led(copies, {end: leave}), **ending}
 
     def in_place(self, path: PathPlan, after: str) -> tuple[str, Nodes]:
-        """The path at its own position, for a warp whose lanes all came to it."""
+        """The path at its own position, for a warp whose lanes all reached it."""
         # Sunk code that the rest of the iteration no longer holds has to run here.
         alone = not self.code.plan.dropped.isdisjoint(path.after.sunk)
         sunk = [self.code.instruction(index) for index in path.after.sunk] if alone else []

@@ -67,7 +67,7 @@ class VotesAtJoins:
         return nodes
 
     def _entered(self, nodes: Nodes, entry: Entry, paths: Sequence[PathPlan]) -> Nodes:
-        """The code with its entry, at which no lane has come to a path yet."""
+        """The code with its entry, at which no lane has reached a path yet."""
         nodes = {**nodes}
         flags = dict.fromkeys(flag for path in paths for flag in path.after.skip_flags)
         end = Jump(entry.begin) if entry.alive is None else Branch(entry.alive, entry.begin, entry.end)

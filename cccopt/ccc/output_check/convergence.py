@@ -12,7 +12,7 @@ All other conditions vary.
         vote.sync.ballot.b32 %b, %p, %full;     %b is uniform, %p need not be
         popc.b32 %n, %b;                        %n is uniform
         setp.ge.s32 %q, %top, %n;               %q is uniform if %top is
-        @%q bra TAKE;                           all 32 lanes come to TAKE, or none
+        @%q bra TAKE;                           all 32 lanes reach TAKE, or none
 
 Ferrante, Ottenstein, Warren, "The program dependence graph and its use in optimization", TOPLAS 9(3), 1987;
 Coutinho, Sampaio, Pereira, Meira, "Divergence analysis and optimizations", PACT 2011.

@@ -1,7 +1,7 @@
 """What a rewrite in the carried form needs to know about one region: what waits at each point, and how many may.
 
 A warp serves a point when 32 of its lanes hold a token that waits there or find one on the stack. It serves later
-points first, so tokens leave the loop before others come to where they wait. Tokens that lanes hold at other points are
+points first, so tokens leave the loop before others arrive where they wait. Tokens that lanes hold at other points are
 pushed meanwhile, and no lane begins an iteration until fewer than 32 tokens wait at each point. So the stack of a point
 needs
 
@@ -49,7 +49,7 @@ from cccopt.ptx.ir import Guard, Instruction, Operand, Register
 class PointPlan:
     """One point: ``path`` is its segment; ``flag`` says in each lane whether the token that it holds is there; ``top``
     counts the tokens on the stack. The context holds ``values``. If an earlier point has the same stack, this one fills
-    it ``from_end``. In an inner loop, a token runs the nodes ``loop`` before it comes to another point, ``chunk`` times
+    it ``from_end``. In an inner loop, a token runs the nodes ``loop`` before it reaches another point, ``chunk`` times
     between two visits to the dispatcher; for a path, there are none.
     """
 
@@ -82,7 +82,7 @@ class PointPlan:
 
 @dataclass(frozen=True)
 class CarriedPlan:
-    """One region in the carried form: its points in the order in which an iteration comes to them.
+    """One region in the carried form: its points in the order in which an iteration reaches them.
 
     Tokens run on registers of their own: ``uses`` and ``definitions`` map names of the program to them. ``code`` is the
     statements that tokens run. ``least`` is how many tokens a point must have to be served: 32, and 1 at the end. With
@@ -314,7 +314,7 @@ class _CarriedPlanner:
         return tuple(points)
 
     def _loop(self, point: Point) -> frozenset[str]:
-        """The nodes of an inner iteration that a token runs before it comes to another point."""
+        """The nodes of an inner iteration that a token runs before it reaches another point."""
         if not point.annotation.variable:
             return frozenset()
         return self.carrying.segment(point) & marked_code(self.view, point, self.region.nodes)

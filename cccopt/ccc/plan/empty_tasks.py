@@ -39,7 +39,7 @@ def _why(view: View, path: Path) -> str:
 
 
 def _conditions(view: View, path: Path) -> frozenset[str]:
-    """The predicates that decide which lanes come to a path."""
+    """The predicates that decide which lanes reach a path."""
     ends = (view.graph.nodes[name].end for name in view.sources[path.begin])
     return frozenset(end.guard.register.name for end in ends if isinstance(end, Branch))
 

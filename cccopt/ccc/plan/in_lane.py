@@ -1,6 +1,6 @@
 """What a rewrite in the in-lane form needs to know about a region: its points, and which of them are served first.
 
-Nothing moves between lanes. A lane that comes to a point waits there, and the warp votes on the point to serve next.
+Nothing moves between lanes. A lane that reaches a point waits there, and the warp votes on the point to serve next.
 Point 0 is the header of the marked loop, where an iteration begins. A path, or expensive code after the inner loop, is
 served early if `WAIT` lanes wait there. Otherwise, the warp serves the first of these at which any lane waits:
 
@@ -21,7 +21,7 @@ Marked code at which waiting gains nothing runs in place, in the lanes that come
     if lanes begin their iterations together, loops without paths at which lanes wait: the last lane to leave one
     holds up the others whether they vote or not
 
-The headers of all loops around a point are points: otherwise, a lane that has waited in a loop would come to its header
+The headers of all loops around a point are points: otherwise, a lane that has waited in a loop would reach its header
 by a second way, past the dispatcher.
 """
 
@@ -84,7 +84,7 @@ class LanePoint:
     """One point: ``number`` is the state of lanes that wait there; ``here`` says in each lane whether it does. A marked
     point has an ``annotation``. The point is served early if ``least`` lanes wait there. ``loop`` is the nodes of a
     marked inner loop. Lanes run ``chunk`` inner iterations of it before they vote again; more than one are counted in
-    ``left``. ``code`` is the nodes of the loop that they run before they come to another point.
+    ``left``. ``code`` is the nodes of the loop that they run before they reach another point.
     """
 
     role: Role
@@ -106,7 +106,7 @@ class LanePoint:
 
 @dataclass(frozen=True)
 class InLanePlan:
-    """One region in the in-lane form: point 0, and its other points in the order in which an iteration comes to them.
+    """One region in the in-lane form: point 0, and its other points in the order in which an iteration reaches them.
 
     ``in_place`` are the marked points at which no lane waits. ``order`` is what the warp tests, one after the other: a
     point, and how many lanes must wait there for it to be served. ``lanes`` holds the mask of the lanes that vote.
@@ -131,7 +131,7 @@ class InLanePlan:
 
 
 def make_in_lane_plan(view: View, region: Region, *, flattened: bool | None = None) -> InLanePlan:
-    """The plan of a region, ``flattened`` or not (None: by cost). Raises Refusal if a lane comes to no point other than
+    """The plan of a region, ``flattened`` or not (None: by cost). Raises Refusal if a lane reaches no point other than
     the next iteration.
     """
     return _Planner(view, region, flattened).plan()
@@ -252,7 +252,7 @@ class _Planner:
     def _loop(
         self, begin: str, annotation: Annotation, roles: Collection[str]
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """The nodes of a marked loop, and those that lanes run before they come to another point."""
+        """The nodes of a marked loop, and those that lanes run before they reach another point."""
         loop = marked_code(self.view, Point(annotation, begin), self.region.nodes)
         return loop, self._until(begin, roles) & loop
 
@@ -293,7 +293,7 @@ class _Planner:
                     yield way
 
     def _until(self, begin: str, points: Collection[str]) -> frozenset[str]:
-        """The nodes that a lane runs from ``begin`` until it comes to one of ``points``."""
+        """The nodes that a lane runs from ``begin`` until it reaches one of ``points``."""
         nodes = self.view.graph.nodes
         between = {n: nodes[n] for n in self.region.nodes if n == begin or n not in points}
         return frozenset(reachable(between, [begin]))

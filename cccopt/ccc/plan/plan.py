@@ -136,7 +136,7 @@ class Sorting:
 
     @property
     def bits(self) -> int:
-        """The bits of a path's number; lanes that come to no path have a number, too."""
+        """The bits of a path's number; lanes that reach no path have a number, too."""
         return len(self.paths).bit_length()
 
     @property

@@ -32,7 +32,7 @@ class WritesBetween:
         )
 
     def written_since(self, statement: int, definitions: Collection[int], begin: int) -> set[str]:
-        """The registers that may be written after ``statement`` and before the next time that control comes to
+        """The registers that may be written after ``statement`` and before the next time that control reaches
         ``begin``, on paths that pass none of ``definitions``, which include it.
         """
         cfg = self.view.cfg

@@ -2,7 +2,7 @@
 
         atom.global.add.u32 %r1, [%rd1], 1;     32 lanes: one addition of 32, and each lane's share of the old value
 
-The GPU makes one operation on an address per cycle. Lanes that come to such an operation apart, because the rewrite has
+The GPU makes one operation on an address per cycle. Lanes that reach such an operation apart, because the rewrite has
 them run their iterations at different times, make several. Appending to a worklist and counting hits are of this kind.
 """
 

@@ -1,4 +1,4 @@
-"""The numbers behind the decision for one region: its code's static cost, and how often lanes come to each path.
+"""The numbers behind the decision for one region: its code's static cost, and how often lanes reach each path.
 
 With a profile, both are what was counted. Without one, lanes are assumed to take a path independently of each other,
 each with probability `DEFAULT_TAKEN` (1 / n for a switch with n cases). Loops are assumed to run `DEFAULT_TRIP_COUNT`

@@ -20,7 +20,7 @@ are too many to test each.
 class PathFlow:
     """One path, per warp iteration of its marked loop.
 
-    ``key`` names it, ``parent`` the path around it. ``entries`` and ``entered`` are the warps that come to it and the
+    ``key`` names it, ``parent`` the path around it. ``entries`` and ``entered`` are the warps that reach it and the
     full warps that their lanes would make. ``warps`` and ``full`` are its runs by the same two measures; for a loop
     (``is_loop``), they count inner iterations. ``slots`` is the cost of its own code for one run by a warp as it
     arrives before the rewrite, ``packed`` for one run by a full warp. ``context`` is the cost of its words (`WORD`
@@ -78,7 +78,7 @@ class SortedGroup:
         return TAKEN if len(self.collected(chosen)) <= CHAIN else TAKEN + FOUND
 
     def diverged(self, paths: Collection[PathFlow]) -> float:
-        """The warp iterations in which lanes come to different ``paths``, or only some of them to any: halfway between
+        """The warp iterations in which lanes reach different ``paths``, or only some of them to any: halfway between
         the fewest and the most that the numbers of the paths allow. Rare paths may occur in the same iterations.
         """
         none = any_of(1 - sum(path.full for path in paths))

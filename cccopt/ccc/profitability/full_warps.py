@@ -59,13 +59,13 @@ class FullWarps:
         return found
 
     def _entered(self, loop: Loop, runs: Runs) -> Runs:
-        """The runs that come to a loop from outside: not more than those that lead there, or than of its header."""
+        """The runs that enter a loop: not more than those that lead there, or than of its header."""
         outside = [self.runs(b) for b in self.view.cfg.predecessors[loop.header] if b not in loop.blocks]
         warps, lanes = (sum(counts) for counts in zip(*outside, strict=True)) if outside else runs
         return min(warps, runs[0]), min(lanes, runs[1])
 
     def _iterations(self, entered: Runs, runs: Runs, times: float) -> float:
-        """The iterations of a full warp that comes to a loop ``times`` times; those of today's warps are ``runs``."""
+        """The iterations of a full warp that reaches a loop ``times`` times; those of today's warps are ``runs``."""
         (warps, lanes), (all_warps, all_lanes) = entered, runs
         if not (warps and lanes and times):
             return 0.0

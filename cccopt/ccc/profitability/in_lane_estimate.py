@@ -5,12 +5,12 @@ Full warps would run the lanes' inner iterations in ``lanes / 32`` iterations. W
 iterations of m iterations of the marked one, the warp waits only for the lane that is slowest over all m, so its excess
 inner iterations shrink with the square root of m. A path at which lanes wait for `WAIT` of them runs for that many at a
 time. What is marked in such a path runs as often as before: a lane that leaves it comes back only when its next
-iteration takes the path. If it is always the same lanes that come to a point, only these are packed.
+iteration takes the path. If it is always the same lanes that reach a point, only these are packed.
 
 If the marked loop is not flattened, lanes begin their iterations and leave their inner loops together, as before.
 
 This costs votes in each round. It also costs the marked loop's own code after each round in which lanes end their inner
-loop, repeated until the last of them comes to the loop again. Accesses to memory that lanes made together become
+loop, repeated until the last of them reaches the loop again. Accesses to memory that lanes made together become
 separate ones in different iterations. A lane that makes more iterations of the marked loop than the others makes the
 last ones alone.
 """
@@ -64,8 +64,8 @@ class InLaneEstimate:
 class _Rounds:
     """A point in one entry of the loop: the warp's runs of it ``before`` and ``after``, and ``full``, the runs if all
     lanes that come there came together. A run costs ``slots`` before and, by a fuller warp, ``fuller`` afterwards. A
-    warp running alone takes ``waiting`` cycles for each slot. Lanes that come to an inner loop make ``taken``
-    iterations of it. A ``share`` of a lane's iterations comes to the point; lanes that never come there make the
+    warp running alone takes ``waiting`` cycles for each slot. Lanes that reach an inner loop make ``taken``
+    iterations of it. A ``share`` of a lane's iterations reaches the point; lanes that never come there make the
     ``others`` iterations first. ``atomics`` are the slots that pass in a run for atomic operations that ptxas combines.
     """
 
@@ -88,11 +88,11 @@ class _Rounds:
 
 def _begun_after(point: LanePoint, rounds: _Rounds) -> float:
     """The iterations that the warp begins after the runs of an inner loop in which lanes end it, until the last of
-    these lanes has come to the loop again. Each lane has the same chance of that in each iteration.
+    these lanes has reached the loop again. Each lane has the same chance of that in each iteration.
     """
     one_of = max(rounds.taken / point.chunk, 1.0)
     lanes = max(LANES / one_of / any_of(1 / one_of), 1.0)
-    begun, absent = 0.0, 1.0  # the chance that a lane has not come to the loop yet
+    begun, absent = 0.0, 1.0  # the chance that a lane has not reached the loop yet
     while begun < _MOST and (some := any_of(absent, lanes)) > _FEW:
         begun += some
         absent *= 1 - rounds.share
@@ -103,7 +103,7 @@ def estimate_in_lane(
     view: View, plan: InLanePlan, measured: Mapping[int, RegionProfile] | None
 ) -> InLaneEstimate | None:
     """The numbers of a region according to ``measured``, its function's profile. None if no profile fits: it is not
-    known how many lanes come to a point together.
+    known how many lanes reach a point together.
     """
     annotations = [annotation for _, annotation in plan.marked()]
     fits = measured is not None and all(fits_to(measured, a) for a in annotations)
@@ -130,7 +130,7 @@ class _Maker:
         meeting = [(p, r) for p, r in self._pairs(rounds) if p not in self.plan.in_place]
         begun = iterations
         if self.plan.flattened:
-            # Lanes that end an inner loop begin iterations while others wait, until all come to the loop again.
+            # Lanes that end an inner loop begin iterations while others wait, until all reach the loop again.
             ends = [_begun_after(p, r) for p, r in meeting if p.loop and r.taken and not r.level]
             begun = max([iterations, *ends])
             late = any(point.least > 1 for point in self.plan.points)
@@ -219,8 +219,8 @@ class _Maker:
         return _Rounds(slots, fuller, taken, full, before, after, waiting, share, others, atomics)
 
     def _packed(self, point: LanePoint, of: RegionProfile) -> tuple[float, float, float]:
-        """The runs of a point in an entry of the marked loop if all lanes that ever come to it came together, the share
-        of these lanes' iterations that comes to it, and the iterations of lanes that never do.
+        """The runs of a point in an entry of the marked loop if all lanes that ever reach it came together, the share
+        of these lanes' iterations that reaches it, and the iterations of lanes that never do.
         """
         loop = self.measured[self.plan.region.annotation.region]
         around = self.measured[self._loop_around(point)]
@@ -234,7 +234,7 @@ class _Maker:
         return full, min(of.entered / loop.lanes, 1.0), 0.0
 
     def _has_lanes_of_its_own(self, point: LanePoint) -> bool:
-        """Whether a branch that goes the same way in each iteration decides which lanes come to a point: then these
+        """Whether a branch that goes the same way in each iteration decides which lanes reach a point: then these
         come each time, and the others never fill its warps.
         """
         view, invariance = self.view, self._invariance

@@ -1,4 +1,4 @@
-"""How often warps and lanes came to each marked region in runs on the emulator or a GPU, and the profile's file.
+"""How often warps and lanes reached each marked region in runs on the emulator or a GPU, and the profile's file.
 
     {"schema": 1, "cccopt": "0.1.0",
      "kernels": {"bfs": {"1": {"kind": "for", "entries": ..., "lanes": ...}, "2": {"kind": "if", ...}}}}
@@ -41,7 +41,7 @@ class RegionProfile:
     """One marked region, with all its copies and launches together.
 
     ``warps`` and ``lanes`` count its runs by warps and lanes: iterations of a loop, runs of a path. ``entries`` and
-    ``entered`` are the warps and lanes that came to a loop; for a path they are the same as the runs. ``issued`` is the
+    ``entered`` are the warps and lanes that reached a loop; for a path they are the same as the runs. ``issued`` is the
     issue slots of its own code (without inner marked regions), ``packed`` those that it would take if only full warps
     began it. ``sectors`` is the 32-byte pieces of global memory that a marked loop touched, with everything inside it.
     ``elapsed`` is the issue slots that the GPU had in the time of a marked loop, and ``resident`` the warp cycles of
@@ -138,7 +138,7 @@ def summed(a: Mapping[int, RegionProfile], b: Mapping[int, RegionProfile]) -> di
 
 
 def shared_by(regions: Mapping[int, RegionProfile], at_once: int) -> dict[int, RegionProfile]:
-    """The regions of a kernel as if, in each launch, ``at_once`` warps came to its loop over blocks, if it has one, and
+    """The regions of a kernel as if, in each launch, ``at_once`` warps reached its loop over blocks, if it has one, and
     shared its iterations. In the profiled run, each iteration had a warp of its own.
     """
     return {

@@ -1,4 +1,4 @@
-"""How often warps and lanes came to each marked region, from counts for each statement of launched marked PTX."""
+"""How often warps and lanes reached each marked region, from counts for each statement of launched marked PTX."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class _CountedFunction:
         )
 
     def _entries(self, region: int, warps: int, lanes: int) -> tuple[int, int]:
-        """Warps and lanes that came to a loop; ``warps`` and ``lanes`` ran it."""
+        """Warps and lanes that reached a loop; ``warps`` and ``lanes`` ran it."""
         begins = [self._at(i) for i in self.view.markers("for.begin", region)]
         return _at_most(begins, warps, lanes)
 
@@ -211,11 +211,11 @@ class _CountedFunction:
         )
 
     def _at_node(self, name: str) -> tuple[int, int]:
-        """Warps and lanes that came to a node."""
+        """Warps and lanes that reached a node."""
         return self._at_block(self.view.block_of_name[name])
 
     def _at_block(self, block: int) -> tuple[int, int]:
-        """Warps and lanes that came to a block."""
+        """Warps and lanes that reached a block."""
         return self._at(self.view.cfg.blocks[block].start)
 
     def _at(self, index: int) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """Where the iterations that the user declares independent begin and end, in marked code before any rewrite.
 
-    for.begin        the thread comes to the loop
+    for.begin        the thread reaches the loop
     body.begin       its next iteration begins; it ends at the next one, condition and increment included
     for.end          it is out of the loop
     grid.begin       the thread is one iteration, to its end

@@ -46,7 +46,7 @@ class Path:
 
 
 def paths_of(view: View, loop: Loop, header: str, marked: Mapping[int, list[Loop]]) -> tuple[Path, ...]:
-    """The marked paths of a loop, nested like their blocks, in the order in which an iteration comes to them."""
+    """The marked paths of a loop, nested like their blocks, in the order in which an iteration reaches them."""
     variable = {
         inner.header: (view.annotations[number], inner)
         for number, copies in marked.items()

@@ -1,6 +1,6 @@
 """Resumption points: where an iteration of a marked loop may stop and wait, to be resumed in another lane.
 
-A *token* is one iteration. It comes to a point at the entry of a marked path, and at the header of a marked inner loop
+A *token* is one iteration. It reaches a point at the entry of a marked path, and at the header of a marked inner loop
 whenever one of its inner iterations starts:
 
         for (i ...) {                   A
@@ -36,7 +36,7 @@ class Point:
 
 
 def points_of(view: View, loop: Loop, marked: Mapping[int, list[Loop]]) -> tuple[Point, ...]:
-    """The points of a marked loop in the order in which an iteration comes to them (reverse postorder)."""
+    """The points of a marked loop in the order in which an iteration reaches them (reverse postorder)."""
     plain = [copy for n, copies in marked.items() if not view.annotations[n].variable for copy in copies]
     found = [
         Point(view.annotations[number], view.name(inner.header))

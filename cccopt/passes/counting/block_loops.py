@@ -1,7 +1,7 @@
 """Loops over blocks (`cccopt.passes.grid_loop`), before each iteration of which a warp's lanes wait for one another.
 
 Without the loop, each block's warps begin with all their lanes. With it, an iteration may leave them in several groups,
-which would then be counted as several warps. All lanes of a warp come to each iteration: none ends before the loop.
+which would then be counted as several warps. All lanes of a warp reach each iteration: none ends before the loop.
 """
 
 from __future__ import annotations

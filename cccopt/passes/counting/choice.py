@@ -1,6 +1,6 @@
 """Which units and edges of a function get counters; all other counts follow from these.
 
-*Lanes.* As many lanes leave a place as come to it; the outside of the function is such a place. So one edge of each
+*Lanes.* As many lanes leave a place as reach it; the outside of the function is such a place. So one edge of each
 cycle in the graph of units (undirected, each unit an edge from its start to its end) has to be counted. These are the
 edges outside a spanning tree, which holds what is run most often and what costs most to count. D. E. Knuth, F. R.
 Stevenson, "Optimal measurement points for program frequency counts", BIT 13, 1973; T. Ball, J. R. Larus, "Optimally
@@ -144,7 +144,7 @@ class _Chooser:
         return (counters.warps,)
 
     def _passes_all(self, edge: FlowEdge) -> bool:
-        """Whether all lanes that come to the source of an edge take this edge."""
+        """Whether all lanes that reach the source of an edge take this edge."""
         return edge.way is Way.ALWAYS and len(self.flow.out[edge.source]) == 1
 
     @cached_property
@@ -266,7 +266,7 @@ class _Chooser:
         return Place() if edge.way is Way.ENTRY else Place(edge=index)
 
     def _cost(self, place: Place) -> float:
-        """About how often lanes come to a place, times the cost of counting: less if their mask is read anyway."""
+        """About how often lanes reach a place, times the cost of counting: less if their mask is read anyway."""
         asked = self.choice.places.get(place, Counters()).warps != UNKNOWN
         if place.edge != OUTSIDE:
             return (3 if asked else 4) * 8.0 ** self.flow.edge_depth(self.flow.edges[place.edge])

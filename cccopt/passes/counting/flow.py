@@ -188,7 +188,7 @@ class Flow:
         return any(source in loop.blocks and target not in loop.blocks for loop in self.loops)
 
     def may_meet(self, unit: int) -> bool:
-        """Whether lanes that come to a unit separately may reconverge in it: at a call, a collective, or a barrier."""
+        """Whether lanes that reach a unit separately may reconverge in it: at a call, a collective, or a barrier."""
         here = self.units[unit]
         run = (s for s in self.body[here.start : here.stop] if isinstance(s, Instruction))
         return any(facts(s).convergent or facts(s).control is Control.CALL for s in run)

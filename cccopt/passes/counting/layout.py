@@ -6,7 +6,7 @@ are multiplied by the number of warps that it represents.
 
 A function's body is cut into *units*, runs of statements that the same warps and lanes execute: its basic blocks, cut
 after calls that may end the thread. Lanes are counted only on some units and edges; the others follow, because as many
-lanes leave each place as come to it (`cccopt.profiling.counts`). Counts of warps are sums and differences of counters.
+lanes leave each place as reach it (`cccopt.profiling.counts`). Counts of warps are sums and differences of counters.
 
 The text is JSON, compressed by zlib. Positions in the lists are part of the format: `FORMAT` changes with them.
 """

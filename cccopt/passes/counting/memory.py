@@ -11,7 +11,7 @@ sums of the low and of the high 16 bits of all threads, so that neither overflow
 
     [threads that left][a word for each counter][a second word for each counter of a thread]
 
-A thread comes to code outside loops once: no word overflows. A lane would need 2^32 iterations to overflow its own
+A thread reaches code outside loops once: no word overflows. A lane would need 2^32 iterations to overflow its own
 counter: about ten seconds in one loop, at four cycles for each dependent addition.
 """
 
