@@ -1,4 +1,4 @@
-// How long must a divergent path be, and how rarely taken, for CCC to pay? A path of N dependent fused multiply-adds, taken
+// How long must a divergent path be, and how rarely taken, for CCC to pay off? A path of N dependent fused multiply-adds, taken
 // by k of 32 lanes on average: F. Khorasani's thesis, section 4.1.5.
 //
 //   sensitivity [log2_iterations] [k]     runs every N and prints a checksum of what each wrote
