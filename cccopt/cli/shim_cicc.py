@@ -259,7 +259,7 @@ def _without_rewrite(compiler: DeviceCompiler, plain: str, settings: Settings) -
 def _markers_refused(messages: str) -> Diagnostic:
     return error(
         "CCC088",
-        "nvcc rejects the markers of the annotations",
+        "nvcc rejects the marks of the annotations",
         why=messages.strip(),
         help="compile this file with --ccc=off; the text without annotations compiles",
     )

@@ -1,6 +1,6 @@
 """Parses one ``#pragma ccc`` line into its kind and clauses (DESIGN 3); every word is checked against `cccopt.clauses`.
 
-Diagnostics: CCC010 unknown word, CCC011 a clause badly written, CCC015 clauses that contradict, repeat or do
+Diagnostics: CCC010 unknown word, CCC011 a malformed clause, CCC015 clauses that contradict, repeat or do
 not belong to the pragma.
 """
 
