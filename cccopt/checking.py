@@ -66,7 +66,7 @@ class CheckedAccess:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Two lines at which iterations of one loop meet in memory.
+    """Two lines at which iterations of one loop access the same memory.
 
     ``conflict`` says whether the order of iterations matters there, ``kind`` how they meet. ``where`` is the memory of
     an example in words (``element 17 of argument 2``). ``first`` and ``second`` are what two iterations did to it, in
@@ -320,7 +320,7 @@ def check(
     shared_bytes: int = 0,
     name: str = "<ptx>",
 ) -> Checked:
-    """Run one kernel on the emulator and report where iterations of its marked loops meet in memory.
+    """Run one kernel on the emulator and report where iterations of its marked loops access the same memory.
 
     The arguments are those of `cccopt.emulate`.
 

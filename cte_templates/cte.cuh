@@ -6,7 +6,7 @@
 /// forms for whole kernels, for tasks that are too long for a warp, have headers of their own: cte/kernel/*.cuh.
 ///
 ///     call                  does                                                             described in
-///     for_each_index        maps and reduces the fine tasks of each thread, in order         cte/for_each.cuh
+///     for_each_index        maps the fine tasks of each thread, reduces the values in order  cte/for_each.cuh
 ///     for_each              runs a function on them                                          cte/for_each.cuh
 ///     exclusive_scan        passes to each fine task the reduction of those before it        cte/exclusive_scan.cuh
 ///     any                   tells whether some fine task has a property                      cte/any.cuh

@@ -56,7 +56,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "The exit status is 1 if a result is wrong. `bench ccc [WORKLOAD ...]` prints a table of all builds"
         " (plain nvcc, "
         "annotated with the pass off, both modes of the pass, and handwritten peers) of CCC's own workloads "
-        "or those named; `bench sensitivity` sweeps the length of a path and the lanes that take it."
+        "or those named; `bench sensitivity` sweeps the length of a path and the number of lanes that take it."
         " `bench cte "
         "[WORKLOAD ...]` compares the policies of CTE, its kernel-level forms and NVIDIA's libraries on"
         " irregular "

@@ -165,7 +165,7 @@ def _print_region(region: dict[str, Any], out: Console) -> None:
 def _cost(region: dict[str, Any]) -> str:
     """What a region costs and was expected to gain, in one line."""
     cost = region["cost"]
-    if cost["break_even"] is None and region["kind"] == "for":
+    if cost["break_even"] is None and region["kind"] in ("for", "grid"):
         slots = f"{quantity(round(cost['slots']), 'issue slot')} per iteration outside its paths"
         return f"{slots}; predicted gain {cost['gain']:.2f}x"
     by_loop = region["kind"] in ("for variable", "while", "recursive")

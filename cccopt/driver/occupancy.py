@@ -21,6 +21,7 @@ from cccopt.ccc.function.annotations import annotations_of
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.choices import Form, Mode, Outcome
 from cccopt.ccc.outcome.report import Cost, RegionReport
+from cccopt.ccc.profitability.decision import stays_as_it_is
 from cccopt.ccc.profitability.launches import Launches
 from cccopt.ccc.profitability.model import IN_LANE_GAIN, LEAST_GAIN, SAFE_GAIN
 from cccopt.ccc.profitability.overlap import in_waves
@@ -105,7 +106,7 @@ def remarks(kernels: Mapping[str, Iterable[Crowded]]) -> tuple[Diagnostic, ...]:
     return tuple(
         refusal.remark(
             "CCC050",
-            f"the marked loop stays as it is: collecting would make it {_gain(loop.report):.2f}x as fast",
+            stays_as_it_is(_gain(loop.report)),
             loop.report.place,
             f"rewritten, the kernel takes {loop.registers[1]} registers per thread instead of {loop.registers[0]}, so"
             f" the blocks of a launch run in {loop.waves[1]} waves instead of {loop.waves[0]}",

@@ -78,7 +78,7 @@ def transform(
             the module as it was read.
 
     Returns:
-        The rewritten PTX and a report; the text as it was if no region is accepted.
+        The rewritten PTX and a report; the unchanged text if no region is rewritten.
 
     Raises:
         CccError: For PTX that cannot be read (CCC001-009), for refused regions (CCC030-067, CCC104, CCC108,

@@ -58,11 +58,15 @@ def carried(
         raise second if cause is None else _both(cause, second) from second
 
 
+_OUT = "out of the path"
+
+
 def _both(cause: Refusal, second: Refusal) -> Refusal:
     if {r.diagnostics[0].code for r in (cause, second)} == {refusal.LOCAL.code, refusal.LOCAL_TOKEN.code}:
         return second
     first, *others = second.diagnostics
-    second = Refusal(replace(first, message=_of_token(first.message)), *others)
+    help = first.help.replace(_OUT, f"{_OUT} and out of the code that follows it in its iteration")
+    second = Refusal(replace(first, message=_of_token(first.message), help=help), *others)
     return with_next(cause, second, "carried form, in which the rest of the iteration waits with the path,")
 
 

@@ -237,7 +237,7 @@ def _why_declined(
         gain, help = "no profile shows how many lanes run the loop's paths together", HOW
     else:
         gain = f"in the in-lane form, it is predicted to be {numbers.loop.gain:.2f}x as fast"
-        gain += f", and {TOO_LITTLE_IN_LANE}" if numbers.loop.gain > 1 else ""
+        gain += f", but {TOO_LITTLE_IN_LANE}" if numbers.loop.gain > 1 else ""
         help = "add `always` to the pragma to rewrite it anyway"
     why = "; ".join(filter(None, (_why_here(cause, by_cost=by_cost), gain)))
     message = "the marked loop stays as it is: the in-lane form, in which lanes wait, is not known to pay off"

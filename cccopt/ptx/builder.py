@@ -282,14 +282,14 @@ class ModuleBuilder(OperandBuilder):
         event, region, *rest = fields
         if not region.isdigit():
             raise MalformedError(
-                "CCC004", "marker without an event or a region number", position_of(token),
-                "a marker has the form `// ccc EVENT NUMBER key=value ...`; begin other comments differently",
+                "CCC004", "mark without an event or a region number", position_of(token),
+                "a mark has the form `// ccc EVENT NUMBER key=value ...`; begin other comments differently",
             )  # fmt: skip
         pairs = [(key, value) for key, _, value in (word.partition("=") for word in rest if word)]
         bad = next((f"{k}={v}" for k, v in pairs if k in _CLAUSES and not _CLAUSES[k].fullmatch(v)), None)
         if bad is not None:
             raise MalformedError(
-                "CCC004", f"marker with a malformed `{shortened(bad)}`", position_of(token),
+                "CCC004", f"mark with a malformed `{shortened(bad)}`", position_of(token),
                 "its values are numbers: `line=12:5`, `block=32,4`, `chunk=16`",
             )  # fmt: skip
         if file:

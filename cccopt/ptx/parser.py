@@ -115,7 +115,7 @@ def parse(text: str, name: str = "<ptx>") -> Module:
 
     Raises:
         PtxError: CCC001 syntax, CCC002 text that ends too early, CCC003 a character or string that is not a token,
-            CCC004 a malformed marker, CCC005 an unknown directive.
+            CCC004 a malformed mark, CCC005 an unknown directive.
     """
     with _lock:
         lark, builder = _parser()

@@ -158,7 +158,13 @@ def _mode(clauses: Clauses, word: _Word, place: Place) -> Clauses:
 
 def _name(clauses: Clauses, word: _Word, place: Place) -> Clauses:
     if not _is_identifier(_argument(word)):
-        raise _refused(_bad_argument(word, place, "a name is letters, digits and underscores"))
+        raise _refused(
+            _bad_argument(
+                word,
+                place,
+                "a name consists of letters, digits and underscores, and does not begin with a digit",
+            )
+        )
     return replace(clauses, name=word.argument)
 
 

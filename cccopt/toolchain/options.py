@@ -20,7 +20,8 @@ TABLE = (
     (
         PREFIX,
         "|".join(MODES),
-        "rewrite what is expected to pay off (auto), everything that can be rewritten (always), or nothing (off)",
+        "rewrite what is expected to pay off (auto), everything that can be rewritten, except loops that nvcc would"
+        " unroll or that have nothing to collect (always), or nothing (off)",
         "auto",
     ),
     ("--ccc-profile", "FILE.json", "let `auto` decide based on how often lanes reached each region", "none"),

@@ -12,7 +12,7 @@ namespace cte::detail {
 template <int BlockDim>
 __device__ __forceinline__ void enter_block() {
     const int here = __syncthreads_count(1);
-    CTE_CHECK(here == BlockDim && "cte: a policy whose threads of a block work together needs all threads of the block");
+    CTE_CHECK(here == BlockDim && "cte: with this policy, all threads of the block must make the call together");
     static_cast<void>(here);
 }
 

@@ -201,7 +201,9 @@ VALUES: dict[str, Expected] = {
     "only_variable": Rewritten(graph),
     "bound_read_again": Rewritten(graph),
     "bound_of_marked_loop": Refused(
-        "CCC036", "if (a[k] > 3)", "read a loop bound into a local variable before the loop"
+        "CCC036",
+        "if (a[k] > 3)",
+        "load the value into a local variable before the loop if it does not change there",
     ),
     "bound_in_local": Rewritten(rows, (Launch(1, 64, 1), Launch(2, 33, 1)), forms=("auto", "idle lanes")),
     "local_array": Refused("CCC042", "if (v & 1)"),

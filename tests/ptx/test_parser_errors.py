@@ -40,7 +40,7 @@ def diagnose(text: str) -> Diagnostic:
         (".entry k () { ret; }\n/* no end\n", "CCC003", 5, 1, "unterminated comment"),
         (".entry k () {\n\t.frobnicate 3;\n}", "CCC005", 5, 2, "directive `.frobnicate`"),
         (".frobnicate 3\n", "CCC005", 4, 1, "directive `.frobnicate`"),
-        (".entry k () {\n// ccc nonsense\nret; }", "CCC004", 5, 1, "marker without"),
+        (".entry k () {\n// ccc nonsense\nret; }", "CCC004", 5, 1, "mark without"),
         (".entry k () {\n// ccc if.begin 1 line=x file=y\n}", "CCC004", 5, 1, "malformed `line=x`"),
         (".entry k () {\n// ccc for.begin 1 block=0\n}", "CCC004", 5, 1, "malformed `block=0`"),
         (".entry k () { add.s32 %r1 %r2; }", "CCC001", 4, 27, "unexpected `%r2`"),

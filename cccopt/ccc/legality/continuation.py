@@ -208,8 +208,8 @@ class Continuation:
             self.path.annotation.place,
             value.name,
             notes=value.notes,
-            help="move its use into the path; a value that the path only reads again (a loop bound, say) is best read"
-            " into a local variable before it",
+            help="move the use of the value into the path; if the path only reads the value again (a loop bound, say),"
+            " read it into a local variable before the path",
         )
 
     # --- data flow ---

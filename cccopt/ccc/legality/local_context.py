@@ -150,7 +150,7 @@ class LocalContext:
             if index in local.escapes or index in local.accesses or local.may_follow(index):
                 raise self._refuse(
                     point,
-                    "whose address is passed on",
+                    "whose address is stored or passed to a function",
                     index,
                     "access the array by its name, and let functions that take its address be inlined",
                 )

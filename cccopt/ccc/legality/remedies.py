@@ -37,7 +37,10 @@ def _of(view: View, clash: Clash, *, follows: bool) -> Iterator[str]:
     else:
         yield "use an integer atomic whose result is not read"
     if _may_be_read_before(view, clash.other):
-        yield "read a loop bound into a local variable before the loop"
+        yield (
+            "load the value into a local variable before the loop if it does not change there (a loop bound, for"
+            " example)"
+        )
     if not _same_address(view, clash):
         yield "add `independent` to the path's pragma if the accesses never overlap"
     if not follows:

@@ -303,7 +303,10 @@ class _Rules:
             if caller.body is None or function.name not in called(module, callees(caller)):
                 continue
             if LocalBytes(view_of(module, caller)).escapes:
-                why = f"`{caller.name}` passes on an address of its local memory, and the task may run in another lane"
+                why = (
+                    f"`{caller.name}` stores an address of its local memory, or passes it to a function, and the task"
+                    " may run in another lane"
+                )
                 help = "let the function be inlined into it (`__forceinline__`)"
                 raise refuse(refusal.LOCAL, self.region.annotation.place, why=why, help=help)
 

@@ -251,8 +251,8 @@ VANISHED = Rule(
 GRID_SYNCHRONISED = Rule(
     "CCC060",
     "the kernel marked `grid` contains `{}`",
-    "its first blocks do the work of all blocks, one after another: code that waits for other threads, blocks"
-    " or the whole grid would wait for something that has not started or has already finished",
+    "its first blocks do the work of all blocks, each taking one block index after another: code that waits for other"
+    " threads, blocks or the whole grid would wait for something that has not started or has already finished",
     "write the loop over the tasks by hand (a grid-stride loop) and mark it with `#pragma ccc for`",
 )
 GRID_SHARED = Rule(
@@ -385,7 +385,10 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC034",),
     ),
     ("no run of the path reads what an earlier run left in a register, reductions aside", ("CCC035",)),
-    ("no chain of additions with carry (`add.cc`, `addc`) leads into the path or across it", ("CCC122",)),
+    (
+        "no chain of additions with carry (`add.cc`, `addc`) leads into the path, out of it or across it",
+        ("CCC122",),
+    ),
     (
         "neither the path nor what follows it in its iteration writes memory that the other accesses; other inner"
         " iterations of a `while` around it count, and those of a `for variable` where their order matters; integer"

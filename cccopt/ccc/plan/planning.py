@@ -367,9 +367,7 @@ def _collected(live: Iterable[LiveIn]) -> list[Value]:
 
 def _summed(view: View, sunk: SunkCode) -> Iterable[LiveIn]:
     for r in sunk.sums:
-        reason = (
-            f"updated by `{r.operator.sign}`: the warp combines, for each lane, what its inner iterations add"
-        )
+        reason = f"updated by `{r.operator.sign}`: the warp combines the contributions of each lane's inner iterations"
         yield LiveIn(r.register, view.types[r.register], Placement.REDUCED, reason)
 
 

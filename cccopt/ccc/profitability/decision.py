@@ -227,28 +227,30 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
     if not decision.chosen:
         best = max(others, key=lambda key: decision.costs[key].gain)
         predicted = max(decision.costs[best].gain, decision.loop.gain)
-        gain = f"collecting would make it {_times(predicted)} as fast"
+        stays = stays_as_it_is(predicted)
         return (
             *empty,
             refusal.remark(
                 "CCC050",
-                f"the marked loop stays as it is: {_UNSURE if best in decision.barred else gain}",
+                f"the marked loop stays as it is: {_UNSURE}" if best in decision.barred else stays,
                 place,
-                _why(paths[best], decision.costs[best], decision.limited or decision.barred.get(best, "")),
+                _why(
+                    _which(paths, best),
+                    paths[best],
+                    decision.costs[best],
+                    decision.limited or decision.barred.get(best, ""),
+                ),
                 help or "add `always` to the pragma to collect it anyway",
             ),
         )
     said = [
         refusal.remark(
             "CCC050",
-            "the marked path stays in its loop: "
-            + (
-                _UNSURE
-                if key in decision.barred
-                else f"collecting it would make the loop {_times(cost.gain)} as fast"
-            ),
+            f"the marked path stays in its loop: {_UNSURE}"
+            if key in decision.barred
+            else f"the marked path stays in its loop{_because(cost.gain, 'collecting it', 'the loop')}",
             path.annotation.place,
-            _why(path, cost, decision.barred.get(key, "") or (decision.limited if cost.gain > 1 else "")),
+            _why("", path, cost, decision.barred.get(key, "") or (decision.limited if cost.gain > 1 else "")),
             help or "add `always` to the pragma to collect it anyway",
         )
         for key, (path, cost) in enumerate(zip(paths, decision.costs, strict=True))
@@ -262,7 +264,10 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
             "CCC058",
             f"{count} collected: predicted gain {_times(decision.loop.gain)}",
             place,
-            "; ".join(_numbers(paths[key], decision.costs[key]) for key in sorted(decision.chosen)),
+            "; ".join(
+                _which(paths, key) + _numbers(paths[key], decision.costs[key])
+                for key in sorted(decision.chosen)
+            ),
             help,
         ),
         *said,
@@ -294,8 +299,28 @@ def _cost(flow: LoopFlow, key: int, chosen: frozenset[int], assumed: bool) -> Co
     )
 
 
-def _why(path: Path, cost: Cost, limited: str) -> str:
-    return f"{limited}; {_numbers(path, cost)}" if limited else _numbers(path, cost)
+def stays_as_it_is(gain: float) -> str:
+    """That a marked loop is left alone, and the predicted ``gain``."""
+    return f"the marked loop stays as it is{_because(gain, 'collecting', 'it')}"
+
+
+def _because(gain: float, doing: str, what: str) -> str:
+    """The predicted gain of code that is left alone, as the cause of that unless it is above 1."""
+    if round(gain, 2) > 1:
+        return f", although {doing} is predicted to make {what} {_times(gain)} as fast"
+    return f": {doing} would make {what} {_times(gain)} as fast"
+
+
+def _why(which: str, path: Path, cost: Cost, limited: str) -> str:
+    return "; ".join(filter(None, (limited, which + _numbers(path, cost))))
+
+
+def _which(paths: Sequence[Path], key: int) -> str:
+    """Which of several paths is meant."""
+    annotation = paths[key].annotation
+    if len(paths) == 1 or annotation.place is None:
+        return ""
+    return f"`{annotation.pragma}` at line {annotation.place.position.line}: "
 
 
 def _numbers(path: Path, cost: Cost) -> str:
