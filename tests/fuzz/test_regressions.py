@@ -113,6 +113,23 @@ def test_the_place_of_a_call_stands_ahead_of_what_was_inlined_there() -> None:
     assert [s for s in body if isinstance(s, Location)][:2] == [call, inlined]
 
 
+def test_places_that_are_inlined_at_each_other_come_after_the_call_outside() -> None:
+    """A recursive template: a place stands both outside and inside of what was inlined at it."""
+    work = Instruction("mov.u32", (Register("%r1"), Register("%r2")))
+    call, outer = Location(1, 19, 3), Location(5, 391, 3, "$a", None, (1, 19, 3))
+    middle, inner = (
+        Location(3, 695, 14, "$b", None, (5, 391, 3)),
+        Location(5, 391, 3, "$c", None, (3, 695, 14)),
+    )
+    nodes = {
+        "head": Node("head", (inner, work), Jump("next")),
+        "next": Node("next", (outer, work, middle, work, inner, work), Leave(None)),
+    }
+    body = to_body(Graph("head", nodes), Names((), ()))
+    written = [s for s in body if isinstance(s, Location)]
+    assert written[:4] == [call, outer, middle, inner]
+
+
 IN_TWO_KERNELS = """
 __device__ __forceinline__ void part(const int* __restrict__ a, int* __restrict__ out, int i) {
 #pragma ccc if

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 from cccopt.ccc.function.graph import (
     UNIFORM,
@@ -35,6 +36,9 @@ from cccopt.ptx.ir import (
     Symbol,
 )
 
+_Place: TypeAlias = tuple[int, int, int]
+"""The file, line and column of a location."""
+
 
 def to_body(graph: Graph, names: Names) -> Body:
     """The statements of the nodes that the entry reaches, with fall-throughs where possible and overhead bracketed."""
@@ -62,9 +66,9 @@ class _Writer:
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         locations = (s for node in nodes for s in node.code if isinstance(s, Location))
-        self._calls = {(s.file, s.line, s.column): s for s in locations}
+        self._calls = _calls(locations)
         self.out: list[Statement] = []
-        self._written: set[tuple[int, int, int]] = set()
+        self._written: set[_Place] = set()
         self._overhead: int | None = None
         self._location: Location | None = None
 
@@ -85,9 +89,8 @@ class _Writer:
         """Append a `.loc`; ptxas requires the `.loc` of the call that it was inlined at before it."""
         call = location.inlined_at
         if call is not None and call not in self._written:
-            self._written.add(call)
             self._append_location(self._calls.get(call, Location(*call)))
-        self._written.add((location.file, location.line, location.column))
+        self._written.add(_place(location))
         self._location = location
         self.out.append(location)
 
@@ -100,6 +103,30 @@ class _Writer:
 
     def finish(self) -> None:
         self._bracket(None)
+
+
+def _calls(locations: Iterable[Location]) -> Mapping[_Place, Location]:
+    """For each place, a location there whose own chain of calls ends. Places of recursive templates may be inlined at
+    each other: only some of their locations then lead out of the recursion.
+    """
+    unique = dict.fromkeys(locations)
+    places = {_place(location) for location in unique}
+    inlined: dict[_Place, list[Location]] = {}
+    for location in unique:
+        if location.inlined_at in places:
+            inlined.setdefault(location.inlined_at, []).append(location)
+    found: dict[_Place, Location] = {}
+    work = [location for location in unique if location.inlined_at not in places]
+    for location in work:
+        place = _place(location)
+        if place not in found:
+            found[place] = location
+            work += inlined.get(place, ())
+    return found
+
+
+def _place(location: Location) -> _Place:
+    return location.file, location.line, location.column
 
 
 def _write_end(writer: _Writer, node: Node, following: str | None, names: Names) -> None:
