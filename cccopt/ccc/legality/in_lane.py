@@ -24,7 +24,8 @@ from cccopt.ccc.function.calls import (
     with_callees,
 )
 from cccopt.ccc.function.view import View, view_of
-from cccopt.ccc.legality.waiting import observes, waiting
+from cccopt.ccc.legality.observing import observes
+from cccopt.ccc.legality.waiting import waiting
 from cccopt.ccc.outcome import in_lane_rules
 from cccopt.ccc.outcome.refusal import Refusal, Rule, refuse
 from cccopt.ccc.regions.marked_loops import Region

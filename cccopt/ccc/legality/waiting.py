@@ -6,8 +6,8 @@
 
 What decides the exits of such a loop, by data or by control, comes from memory that other threads write. It comes from
 an atomic, a volatile or ordered load, or one that bypasses a cache; in a loop with a fence, from any load; or from a
-load of a fixed place that nothing in the loop writes. Three exits, if each inner iteration reaches them, end a loop all
-the same:
+load of a fixed place that nothing in the loop writes. Fences and loads in functions that the loop calls count. Three
+exits, if each inner iteration reaches them, end a loop all the same:
 
         setp.ge.s32 %p1, %i, %n;  @%p1 bra OUT      %i grows in each inner iteration, and none changes %n, though it may
                                                     be loaded anew each time
@@ -29,15 +29,14 @@ from cccopt.analysis.cfg import EdgeKind
 from cccopt.analysis.cost import integer
 from cccopt.analysis.loops import Loop
 from cccopt.analysis.reaching import ENTRY
+from cccopt.ccc.function.call_sequences import symbols_of
 from cccopt.ccc.function.calls import HARMLESS_CALLS
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.deciding import deciding
+from cccopt.ccc.legality.observing import loads_common, observes, stores_common
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register
 from cccopt.ptx.isa import Arithmetic, Control, Memory, callee_of
-
-_FRESH = frozenset(("relaxed", "acquire", "cv", "cg"))
-"""Modifiers of loads with which programs request what other threads have written."""
 
 _OPPOSITE = {"eq": "ne", "lt": "ge", "gt": "le", "lo": "hs", "hi": "ls"}
 _OPPOSITE |= {opposite: test for test, opposite in _OPPOSITE.items()}
@@ -58,15 +57,6 @@ def tried(view: View, loops: Iterable[Loop]) -> frozenset[int]:
     even if it gives up in the end: a lane that goes on may hold a lock. After a lock-free update, it holds none.
     """
     return frozenset[int]().union(*(_Ends(view, loop).tries for loop in loops))
-
-
-def observes(instruction: Instruction) -> bool:
-    """Whether the result of an instruction may be what another thread has just written."""
-    facts = isa.facts(instruction)
-    if facts.memory is Memory.NONE or not isa.definitions(instruction):
-        return False
-    fresh = facts.volatile or not _FRESH.isdisjoint(instruction.parts)
-    return facts.memory is Memory.ATOMIC or fresh
 
 
 def _calls(instruction: Instruction) -> bool:
@@ -133,7 +123,9 @@ class _Ends:
         if self._is_call(index):
             known = {f.name for f in self.view.module.functions() if f.body is not None} | HARMLESS_CALLS
             code = self.view.with_callees(statement)
-            return any(observes(i) or (_calls(i) and callee_of(i) not in known) for i in code)
+            if any(observes(i) or (_calls(i) and callee_of(i) not in known) for i in code):
+                return True
+            return any(map(loads_common, code)) and (self._has_fence or self._repeats(statement))
         if self._memory(index) is not Memory.LOAD:
             return observes(statement)
         access = self.view.memory.access(index)
@@ -151,10 +143,20 @@ class _Ends:
         writes = (i for i in self.inside if memory.may_write(i))
         return not any(memory.may_clash(access, memory.access(i)) for i in writes)
 
+    def _repeats(self, call: Instruction) -> bool:
+        """Whether a call reads the same places in each inner iteration, and nothing in the loop writes."""
+        code = [(i, s) for i in self.inside if isinstance(s := self.view.body[i], Instruction)]
+        if any(stores_common(inner) for _, s in code for inner in self.view.with_callees(s)):
+            return False
+        names = set(symbols_of(call))
+        arguments = ((i, s) for i, s in code if s.base == "st" and not names.isdisjoint(symbols_of(s)))
+        return all(self.is_invariant(i, operand) for i, s in arguments for operand in s.operands[1:])
+
     @cached_property
     def _has_fence(self) -> bool:
-        statements = (self.view.body[i] for i in self.inside)
-        return any(isinstance(s, Instruction) and isa.facts(s).fence for s in statements)
+        """Whether the loop, or a function that it calls, asks for what other threads have written."""
+        code = (s for i in self.inside if isinstance(s := self.view.body[i], Instruction))
+        return any(isa.facts(i).fence for s in code for i in self.view.with_callees(s))
 
     def _memory(self, index: int) -> Memory:
         statement = self.view.body[index]

@@ -66,6 +66,40 @@ def test_a_bound_may_be_loaded_anew(bound: str, test: str, waits: bool) -> None:
     assert (found(COUNTED.format(bound=bound, test=test)) is not None) == waits
 
 
+FUNCTIONS = """
+.func pause() { membar.gl; ret; }
+.func (.param .b32 out) get(.param .b64 place) {
+    .reg .b32 %r<2>; .reg .b64 %rd<2>;
+    ld.param.b64 %rd0, [place]; {fence} ld.global.b32 %r0, [%rd0]; {store} st.param.b32 [out], %r0; ret;
+}
+"""
+PAUSE = "call pause;"
+GET = """{ .param .b64 p0; .param .b32 r0; st.param.b64 [p0], %rd2;
+    call (r0), get, (p0); ld.param.b32 %r5, [r0]; }"""
+GET_NEXT = GET.replace("%rd2", "%rd3")
+
+
+@pytest.mark.parametrize(
+    ("code", "fence", "store", "waits"),
+    [
+        (f"{PAUSE} ld.global.u32 %r5, [%rd3];", "", "", True),
+        (GET_NEXT, "membar.gl;", "", True),
+        (f"{PAUSE} {GET_NEXT}", "", "", True),
+        (GET, "", "", True),  # one place, as if it were loaded here
+        (GET_NEXT, "", "", False),  # a search
+        (GET, "", "st.global.b32 [%rd0], 0;", False),  # the call itself may end the loop
+    ],
+)
+def test_what_callees_do_counts(code: str, fence: str, store: str, waits: bool) -> None:
+    body = f"""
+    mov.u64 %rd3, %rd2;
+    LOOP: add.u64 %rd3, %rd3, 4; {code}
+    setp.eq.u32 %p1, %r5, 0; @%p1 bra LOOP;
+    st.global.u32 [%rd2], %r5;"""
+    functions = FUNCTIONS.replace("{fence}", fence).replace("{store}", store)
+    assert (found(body, functions) is not None) == waits
+
+
 UPDATE = """
     ld.global.u32 %r5, [%rd2+4];
     LOOP: mov.u32 %r6, %r5; {lock}
@@ -134,7 +168,7 @@ def test_numbers_that_the_loop_gives_back_are_claimed_again(back: str, waits: bo
     assert (found(body) is not None) == waits
 
 
-def found(body: str) -> int | None:
-    module = parse(kernel(body))
+def found(body: str, functions: str = "") -> int | None:
+    module = parse(kernel(body, module=functions))
     view = view_of(module, next(f for f in module.functions() if f.name == "k"))
     return waiting(view, view.loops)
