@@ -174,10 +174,18 @@ class _Rules:
         for i, s in found:
             for j, other in stores:
                 atomics = isa.facts(s).memory is Memory.ATOMIC and isa.facts(other).memory is Memory.ATOMIC
-                if i == j or atomics or not (_loads(s) or _loads(other)):
+                if i == j or atomics or not (self._loads(i, s) or self._loads(j, other)):
                     continue
                 if memory.may_clash(memory.access(i), memory.access(j)):
                     raise self._refuse(in_lane_rules.EXCHANGE, i)
+
+    def _loads(self, index: int, instruction: Instruction) -> bool:
+        facts = isa.facts(instruction)
+        if facts.control is Control.CALL:
+            return self.view.memory.accesses_memory(index)
+        return facts.memory is Memory.LOAD or (
+            facts.memory is Memory.ATOMIC and bool(isa.definitions(instruction))
+        )
 
     def _is_volatile(self, instruction: Instruction) -> bool:
         facts = isa.facts(instruction)
@@ -201,13 +209,6 @@ class _Rules:
     def _refuse(self, rule: Rule, index: int, *details: object) -> Refusal:
         notes = self.view.origins.notes("here", index)
         return refuse(rule, self.region.annotation.place, *details, notes=notes)
-
-
-def _loads(instruction: Instruction) -> bool:
-    facts = isa.facts(instruction)
-    return facts.memory is Memory.LOAD or (
-        facts.memory is Memory.ATOMIC and bool(isa.definitions(instruction))
-    )
 
 
 def _stores(instruction: Instruction) -> bool:

@@ -27,6 +27,8 @@ __device__ __noinline__ unsigned swapped(unsigned* s, unsigned x) {
   return s[threadIdx.x ^ 1];
 }
 
+__device__ __noinline__ unsigned loaded(const unsigned* s, unsigned x) { return x & 2 ? s[x & 63] : x; }
+
 __device__ __noinline__ unsigned told(unsigned x, unsigned* count) { return atomicAdd(count, x) & 1; }
 
 // right: a state that iterations hand on, and an array of the lane
@@ -514,5 +516,18 @@ extern "C" __global__ void __launch_bounds__(64) swapped_by_callee(ARGUMENTS) {
 #pragma ccc if
     if (x & 1) x = work(x);
     out[i] = swapped(s, x);
+  }
+}
+
+// CCC109: a callee loads what a lane beside this one has written to shared memory
+extern "C" __global__ void __launch_bounds__(64) beside_by_callee(ARGUMENTS) {
+  __shared__ unsigned s[64];
+#pragma ccc for inlane
+  for (EACH) {
+    unsigned x = a[i & 1023];
+#pragma ccc if
+    if (x & 1) x = work(x);
+    s[threadIdx.x] = x;
+    out[i] = loaded(s, x);
   }
 }
