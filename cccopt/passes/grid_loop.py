@@ -19,7 +19,8 @@ The first R blocks of a launch, as many as the device runs at once, do the work 
                                             ret;
 
 Requirements: neither blocks nor the threads of a block wait for each other; they share no memory of the block; nothing
-that the kernel calls reads the block index or ends the thread. Warp-wide operations must be at places that the whole
+that the kernel calls reads the block index or ends the thread. The kernel allocates nothing on its stack, which only a
+return frees. Warp-wide operations must be at places that the whole
 warp reaches, because lanes that returned early stay in the loop. A kernel without a marked path of its own is not
 changed.
 
@@ -174,6 +175,8 @@ def _check(view: View, annotation: Annotation) -> None:
             raise refused(refusal.GRID_CALL, name, "ends the thread")
     if any("%ctaid" in effects.special_registers(s) for s in own):
         raise refused(refusal.GRID_VECTOR, kernel.name)
+    if any(s.base == "alloca" for s in own):
+        raise refused(refusal.GRID_STACK, kernel.name)
     culprit = _partial_collective(view, others)
     if culprit is not None:
         raise refused(refusal.GRID_COLLECTIVE, culprit)

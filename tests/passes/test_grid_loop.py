@@ -243,6 +243,7 @@ _VOTE = "setp.eq.u32 %p3, %r5, 9; vote.sync.any.pred %p4, %p3, -1;"
             "`k` reads the block index as a vector",
             {"ahead": ".reg .v4 .b32 %v; mov.v4.u32 %v, %ctaid;"},
         ),
+        ("CCC062", "`k` allocates memory on the stack", {"ahead": "alloca.u64 %rd8, 16;"}),
         ("CCC062", "cannot be inspected: `f`", {"module": ".extern .func f();", "ahead": "call f, ();"}),
         ("CCC063", "vote.sync.any.pred", {"body": _VOTE}),
         ("CCC063", "activemask.b32", {"body": "activemask.b32 %r9;"}),

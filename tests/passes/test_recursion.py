@@ -352,6 +352,7 @@ def test_parameters_in_registers_have_the_same_values(callee: str, stores: str, 
             "overlap",
         ),
         (f".shared .b32 s; ld.param.u64 %d5, [a]; ld.param.u32 %r5, [b]; {GIVE}", WHOLE, "shared memory"),
+        (f"alloca.u64 %d5, 16; ld.param.u32 %r5, [b]; {GIVE}", WHOLE, "on its stack"),
     ],
 )
 def test_what_cannot_be_taken_apart_is_left(callee: str, stores: str, reason: str) -> None:

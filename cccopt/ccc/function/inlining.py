@@ -15,7 +15,8 @@ ends with a call of itself and returns its results unchanged, that call becomes 
 parameters.
 
 Declined (`Unfit`): parameters whose address is taken or computed, shared memory of the function, local memory in a
-function that calls itself (a caller may have passed on its address), guarded calls.
+function that calls itself (a caller may have passed on its address), memory that it allocates on its stack, guarded
+calls.
 
 PTX ISA 9.0, 7.1 (function declarations), 5.1.6.4 (device function parameters). Safety: EXACT.
 """
@@ -216,6 +217,8 @@ class _Inlining:
                 continue
             if isinstance(statement, Variable) and statement.space in own_memory:
                 raise Unfit(f"it has {statement.space} memory of its own")
+            if isinstance(statement, Instruction) and statement.base == "alloca":
+                raise Unfit("it allocates memory on its stack, which only its return frees")
             if sequence is not None and index == sequence.call:
                 code += [*self._set(sent), op("bra", Symbol(self.head))]
                 sent = {}

@@ -290,6 +290,12 @@ GRID_VECTOR = Rule(
     "in that loop, a thread takes one block index after another, and only reads of one component can be replaced",
     "read its components separately (`blockIdx.x`)",
 )
+GRID_STACK = Rule(
+    "CCC062",
+    "the kernel marked `grid` cannot become a loop over blocks: `{}` allocates memory on the stack (`alloca`)",
+    "in that loop, a thread does the work of many blocks before it returns; what it allocates for each would add up",
+    "use an array of constant size",
+)
 GRID_COLLECTIVE = Rule(
     "CCC063",
     "the kernel marked `grid` contains `{}` at a place that not all lanes of a warp reach",
