@@ -100,6 +100,16 @@ def test_what_callees_do_counts(code: str, fence: str, store: str, waits: bool) 
     assert (found(body, functions) is not None) == waits
 
 
+@pytest.mark.parametrize(("name", "waits"), [("malloc", True), ("vprintf", False)])
+def test_memory_that_others_may_free_is_waited_for(name: str, waits: bool) -> None:
+    body = f"""
+    LOOP: {{ .param .b64 p0; .param .b64 r0; st.param.b64 [p0], 16;
+    call (r0), {name}, (p0); ld.param.b64 %rd4, [r0]; }}
+    setp.eq.u64 %p1, %rd4, 0; @%p1 bra LOOP;
+    st.global.u64 [%rd2], %rd4;"""
+    assert (found(body, f".extern .func (.param .b64 r) {name}(.param .b64 n);") is not None) == waits
+
+
 UPDATE = """
     ld.global.u32 %r5, [%rd2+4];
     LOOP: mov.u32 %r6, %r5; {lock}
