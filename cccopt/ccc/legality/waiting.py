@@ -7,7 +7,8 @@
 What decides the exits of such a loop, by data or by control, comes from memory that other threads write. It comes from
 an atomic, a volatile or ordered load, or one that bypasses a cache; in a loop with a fence, from any load; or from a
 load of a fixed place that nothing in the loop writes. Fences and loads in functions that the loop calls count. Three
-exits, if each inner iteration reaches them, end a loop all the same:
+exits, if each inner iteration reaches them, end a loop all the same, unless they lead to a `trap`, as those of a
+watchdog do:
 
         setp.ge.s32 %p1, %i, %n;  @%p1 bra OUT      %i grows in each inner iteration, and none changes %n, though it may
                                                     be loaded anew each time
@@ -190,10 +191,13 @@ class _Ends:
         if not isinstance(branch, Instruction) or branch.guard is None:
             return
         leaves = not branch.guard.negated
+        cfg, traps = self.view.cfg, self.view.blocks_of(self.view.traps)
         if branch.base == "bra":
-            cfg = self.view.cfg
             target = next(t for t in cfg.successors[block] if EdgeKind.TAKEN in cfg.kinds[block, t])
             leaves = leaves == (target not in self.loop.blocks)
+        # A watchdog: a lane that comes there has waited in vain.
+        if branch.base == "trap" or (traps and not traps.isdisjoint(cfg.successors[block])):
+            return
         yield from self._tests(index, branch.guard.register.name, leaves)
 
     def _tests(self, use: int, name: str, leaves: bool) -> Iterator[tuple[int, Instruction, str]]:

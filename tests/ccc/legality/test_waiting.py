@@ -110,6 +110,26 @@ def test_memory_that_others_may_free_is_waited_for(name: str, waits: bool) -> No
     assert (found(body, f".extern .func (.param .b64 r) {name}(.param .b64 n);") is not None) == waits
 
 
+@pytest.mark.parametrize(
+    ("gives_up", "then", "waits"),
+    [
+        ("@%p2 bra GIVE_UP;", "ret;", False),
+        ("@%p2 bra GIVE_UP;", "st.global.u32 [%rd2], 1; trap;", True),  # a watchdog
+        ("@!%p2 bra NEXT; bra GIVE_UP; NEXT:", "trap;", True),
+        ("@%p2 trap;", "", True),
+        ("@%p2 ret;", "", False),
+    ],
+)
+def test_a_watchdog_ends_no_loop(gives_up: str, then: str, waits: bool) -> None:
+    body = f"""
+    mov.u32 %r4, 0;
+    LOOP: add.u32 %r4, %r4, 1; setp.gt.u32 %p2, %r4, 1000; {gives_up}
+    atom.global.or.b32 %r5, [%rd2], 0; setp.eq.u32 %p1, %r5, 0; @%p1 bra LOOP;
+    st.global.u32 [%rd2], %r5; ret;
+    GIVE_UP: {then}"""
+    assert (found(body) is not None) == waits
+
+
 UPDATE = """
     ld.global.u32 %r5, [%rd2+4];
     LOOP: mov.u32 %r6, %r5; {lock}
