@@ -29,7 +29,7 @@ from cccopt.ccc.function.code import FULL_WARP, flag_op, number, op, predicate
 from cccopt.ccc.function.graph import UNIFORM, Branch, Jump, Node, Nodes, copy
 from cccopt.ccc.legality.counted_loops import CountedLoop
 from cccopt.ccc.plan.plan import PathPlan, own
-from cccopt.ptx.ir import Guard, Instruction, Operand, Pair, Register, SpecialRegister, Vector
+from cccopt.ptx.ir import Guard, Instruction, Operand, Pair, Register, Vector
 from cccopt.ptx.isa import width
 
 MOST = 1 << 25
@@ -269,8 +269,13 @@ class ExpansionCode:
         ]
         close = self.builder.label("close")
         self.builder.node(nodes, name, code, Branch(full, window, close, UNIFORM))
-        upward = [op("mov.u32", rank, SpecialRegister("%lanemask_le"))]
-        upward += [op("and.b32", rank, rank, some), op("popc.b32", rank, rank)]
+        upward = [
+            # Not from %lanemask_le: in a task of a path around the loop, that is another lane's.
+            op("shl.b32", rank, self.before, 1),
+            # The truth table of (rank | 1) & some.
+            op("lop3.b32", rank, rank, 1, some, 0xA8),
+            op("popc.b32", rank, rank),
+        ]
         self.builder.node(nodes, close, [*upward, *self._search(rank, bounds.slot)], Jump(window))
 
     def _search(self, ranks: Register, slot: Register) -> list[Instruction]:

@@ -253,6 +253,11 @@ PLACES = {
         {added("%value", "%value")} bra JOIN; OTHER: {counted()} JOIN:""",
     "two": BOTH,
     "two in a path": path(BOTH, region=5),
+    "a path that reads a lane mask": path(
+        "mov.u32 %r17, %lanemask_le;"
+        + added("%r17", "%i")
+        + counted("mov.u32 %r17, %lanemask_le;" + added("%r17"))
+    ),
     "no test": counted(leave=""),
     "a case": f"""
         and.b32 %r16, %i, 3; setp.gt.u32 %skips, %r16, 2; @%skips bra JOIN;
