@@ -25,6 +25,7 @@ from functools import cached_property
 from cccopt.analysis import cfg as control_flow
 from cccopt.analysis import latency
 from cccopt.analysis.cfg import ControlFlowGraph
+from cccopt.analysis.comparisons import is_comparison
 from cccopt.analysis.loops import Loop, loops
 from cccopt.analysis.reaching import ENTRY, ReachingDefinitions, reaching_definitions
 from cccopt.ptx import isa
@@ -163,7 +164,7 @@ class Costs:
     def _met(self, loop: Loop, test: int, wanted: bool) -> int | None:
         """How often ``test``, a `setp` of a counter and a literal, runs until its result is ``wanted``."""
         setp = self.body[test]
-        if not isinstance(setp, Instruction) or setp.base != "setp" or len(setp.operands) != 3:
+        if not isinstance(setp, Instruction) or not is_comparison(setp):
             return None
         compare, bound = _COMPARISONS.get(setp.parts[1]), integer(setp.operands[2])
         counter = setp.operands[1]

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cccopt.analysis import effects
+from cccopt.analysis.comparisons import is_comparison
 from cccopt.analysis.dominance import Dominance
 from cccopt.analysis.loops import Loop
 from cccopt.analysis.reaching import ENTRY, ReachingDefinitions
@@ -210,7 +211,7 @@ class StoredBytes:
         facts = isa.facts(instruction)
         if facts.arithmetic is Arithmetic.COPY and len(known) == 1:
             (result,) = known
-        elif instruction.base == "setp" and len(known) == 2 and instruction.parts[1] in _COMPARE:
+        elif is_comparison(instruction) and instruction.parts[1] in _COMPARE:
             a, b = known
             return (
                 _Value(int(_COMPARE[instruction.parts[1]](a.number, b.number))) if a.root == b.root else None

@@ -55,6 +55,10 @@ COUNTED = {
 
 UNKNOWN = {
     "bound of the caller": ("mov.u32 %r1, 0;", "add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, %r5; @%p1 bra LOOP;"),
+    "the opposite predicate": (
+        "mov.u32 %r1, 0;",
+        "add.s32 %r1, %r1, 1; setp.lt.s32 %p2|%p1, %r1, 5; @%p1 bra OUT; bra LOOP; OUT:",
+    ),
     "start of the caller": ("mov.u32 %r1, %r5;", "add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 5; @%p1 bra LOOP;"),
     "two steps": (
         "mov.u32 %r1, 0;",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cccopt.analysis import cfg as control_flow
+from cccopt.analysis.comparisons import is_comparison
 from cccopt.analysis.dominance import control_dependence
 from cccopt.analysis.loops import Loop
 from cccopt.analysis.polynomials import Polynomial
@@ -151,7 +152,7 @@ class Conflicts:
                 isinstance(o, Register) and self._passes(index, o.name, how, depth - 1)
                 for o in s.operands[1:]
             )
-        if s.base != "setp" or len(s.operands) != 3 or s.parts[-1][0] not in "bsu":
+        if not is_comparison(s) or s.parts[-1][0] not in "bsu":
             return False
         sides = [self.values.of_operand(index, o).number for o in s.operands[1:]]
         moving = [{atom for atom in side.atoms if how.moving(atom)} for side in sides]

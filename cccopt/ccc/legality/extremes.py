@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cccopt.analysis import effects
+from cccopt.analysis.comparisons import is_comparison
 from cccopt.ccc.function.view import View
 from cccopt.ptx.ir import Instruction, Operand, Register
 
@@ -59,10 +60,10 @@ def _choice(view: View, index: int) -> tuple[tuple[str, str, frozenset[str]], in
     for compare in sources:
         statement = view.body[compare]
         assert isinstance(statement, Instruction)
-        if statement.base != "setp" or len(statement.parts) != 3 or statement.parts[2] not in _TYPES:
+        if not is_comparison(statement) or len(statement.parts) != 3 or statement.parts[2] not in _TYPES:
             continue
         _, how, type = statement.parts
-        if how not in (*_LESS, *_GREATER) or len(statement.operands) != 3:
+        if how not in (*_LESS, *_GREATER):
             continue
         a, b = statement.operands[1:]
         changed = {n for i in range(compare, index) for n in effects.writes(view.body[i])}

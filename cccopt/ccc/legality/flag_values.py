@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 
+from cccopt.analysis.comparisons import is_comparison
 from cccopt.ptx.ir import Instruction, Literal, Operand, Register
 from cccopt.ptx.isa import width
 
@@ -96,7 +97,7 @@ def _made(instruction: Instruction, known: Mapping[str, Values], types: Mapping[
         case "selp", [first, second, frozenset() as condition] if condition <= BOOLEAN:
             chosen = [(second, first)[k] for k in condition]
             return chosen[0] if len(chosen) == 1 else either(*chosen)
-        case "setp", [first, second] if instruction.parts[1] in ("eq", "ne") and kind in _INTEGERS:
+        case "setp", [first, second] if _is_equality(instruction) and kind in _INTEGERS:
             return _compared(first, second, equal=instruction.parts[1] == "eq")
         case ("and" | "or" | "xor") as sign, [first, second]:
             return _combined(sign, first, second)
@@ -107,6 +108,10 @@ def _made(instruction: Instruction, known: Mapping[str, Values], types: Mapping[
         case "shr", [_, frozenset() as count] if kind[0] == "u" and count == {size - 1}:
             return BOOLEAN
     return Unknown.ANY
+
+
+def _is_equality(instruction: Instruction) -> bool:
+    return is_comparison(instruction) and instruction.parts[1] in ("eq", "ne")
 
 
 def _is_of_integers(convert: Instruction, types: Mapping[str, str]) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cccopt.analysis import cfg as control_flow
+from cccopt.analysis.comparisons import is_comparison
 from cccopt.analysis.loops import Loop
 from cccopt.analysis.polynomials import Atom, Polynomial, constant
 from cccopt.analysis.reaching import ENTRY
@@ -115,7 +116,7 @@ class Guards:
         elif s.base in ("and", "or") and s.parts[-1] == "pred" and holds == (s.base == "and"):
             for operand in s.operands[1:3]:
                 yield from self._holding(index, operand, holds, depth - 1)
-        elif s.base == "setp" and len(s.operands) == 3 and len(s.parts) == 3:
+        elif is_comparison(s) and len(s.parts) == 3:
             found = self._compared(index, s, holds)
             if found is not None:
                 yield found

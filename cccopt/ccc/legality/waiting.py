@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cccopt.analysis.cfg import EdgeKind
+from cccopt.analysis.comparisons import is_comparison
 from cccopt.analysis.cost import integer
 from cccopt.analysis.loops import Loop
 from cccopt.analysis.reaching import ENTRY
@@ -214,7 +215,7 @@ class _Ends:
         if statement.opcode == ("or.pred" if leaves else "and.pred"):
             for operand in operands:
                 yield from self._tests(index, operand.name, leaves)
-        if statement.base == "setp" and len(statement.operands) == len(statement.parts) == 3:
+        if is_comparison(statement) and len(statement.parts) == 3:
             compare = statement.parts[1] if leaves else _OPPOSITE.get(statement.parts[1], "")
             yield index, statement, compare
 

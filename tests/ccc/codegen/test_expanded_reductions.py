@@ -45,6 +45,7 @@ INTEGERS = {
     **{o: (HASH, f"{o} %sum, %term, %sum;") for o in ("min.u32", "max.s32", "and.b32", "or.b32", "xor.b32")},
     "mad.lo.u32": (HASH, "mad.lo.u32 %sum, %term, %k, %sum;"),
     "by a copy": (HASH, "add.u32 %r18, %sum, %term; mov.u32 %sum, %r18;"),
+    "by a choice": (HASH, "setp.lt.s32 %p5, %sum, %term; selp.b32 %sum, %term, %sum, %p5;"),
     "at times": (HASH, "and.b32 %r18, %term, 1; setp.eq.u32 %p5, %r18, 0; @%p5 add.u32 %sum, %sum, %term;"),
 }
 LONG = {o: (WIDE, f"{o} %rd22, %rd22, %rd20;") for o in ("add.u64", "min.s64", "max.u64", "xor.b64")}
@@ -154,6 +155,7 @@ IN_ORDER = {
     "read in between": "add.u32 %sum, %sum, %term; red.global.add.u32 [%other], %sum;",
     "set anew": "setp.eq.u32 %p5, %term, 5; @%p5 mov.u32 %sum, 0; add.u32 %sum, %sum, %term;",
     "the last value": "mov.u32 %sum, %term;",
+    "an extreme by the opposite": "setp.lt.s32 %p5|%p6, %sum, %term; selp.b32 %sum, %sum, %term, %p6;",
 }
 
 
