@@ -26,14 +26,16 @@ def bounds_of(instruction: Instruction) -> tuple[int | None, int | None, bool]:
     if facts.memory is Memory.LOAD:
         return _of_type(types[-1]) if types else (None, None, False)
     literals = [n for o in instruction.operands[1:] if (n := integer(o)) is not None]
+    # The distance of a shift, or a divisor.
+    by = (integer(instruction.operands[-1]) if instruction.operands else None) or 0
     width = isa.WIDTHS[types[0]] if types else 64
     match facts.arithmetic:
         case Arithmetic.CONJUNCTION if literals and literals[-1] >= 0:
             return 0, literals[-1], False
-        case Arithmetic.RIGHT_SHIFT if literals and 0 < literals[-1] < width and types[0][0] == "u":
-            return 0, (1 << width - literals[-1]) - 1, False
-        case Arithmetic.REMAINDER if literals and literals[-1] > 0:
-            return (0 if types[0][0] == "u" else 1 - literals[-1]), literals[-1] - 1, False
+        case Arithmetic.RIGHT_SHIFT if 0 < by < width and types[0][0] == "u":
+            return 0, (1 << width - by) - 1, False
+        case Arithmetic.REMAINDER if by > 0:
+            return (0 if types[0][0] == "u" else 1 - by), by - 1, False
         case Arithmetic.SELECTION if len(literals) == 2:
             return min(literals), max(literals), False
     if instruction.base == "cvt" and len(types) > 1 and isa.WIDTHS[types[1]] < 32:

@@ -11,9 +11,10 @@ import pytest
 
 from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.independence import Judgement, State, judged
+from cccopt.ccc.legality.symbolic_operations import bounds_of
 from cccopt.clauses import Kind
 from cccopt.passes.pipeline import prepared
-from cccopt.ptx.ir import Module
+from cccopt.ptx.ir import Instruction, Module
 from cccopt.ptx.parser import parse
 from tests.ccc.legality.random_loops import judgements, outcomes
 from tests.kernels.running import CUDA, marked
@@ -73,6 +74,25 @@ def test_what_is_proven_of_random_loops_is_so_on_the_emulator() -> None:
     found = list(outcomes(seed=1000, count=12))
     assert [outcome.text for outcome in found if outcome.wrong] == []
     assert {outcome.judgement.state for outcome in found} == set(State)
+
+
+@pytest.mark.parametrize(
+    ("code", "bounds"),
+    [
+        ("rem.u32 %r1, %r2, 7;", (0, 6)),
+        ("rem.s32 %r1, %r2, 7;", (-6, 6)),
+        ("rem.u32 %r1, 7, %r2;", (None, None)),
+        ("shr.u32 %r1, %r2, 30;", (0, 3)),
+        ("shr.u32 %r1, 30, %r2;", (None, None)),
+    ],
+)
+def test_bounds_of_results_come_from_divisors_and_distances(
+    code: str, bounds: tuple[int | None, int | None]
+) -> None:
+    head = ".version 9.0 .target sm_90 .address_size 64 .visible .entry k() { .reg .b32 %r<3>;"
+    (function,) = parse(f"{head} {code} ret; }}").functions()
+    instruction = next(s for s in function.body or () if isinstance(s, Instruction))
+    assert bounds_of(instruction)[:2] == bounds
 
 
 def test_a_loop_with_several_entries_is_open() -> None:
