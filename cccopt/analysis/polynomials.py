@@ -47,7 +47,10 @@ class Polynomial:
         return Polynomial(tuple((product, -factor) for product, factor in self.terms))
 
     def __sub__(self, other: Polynomial) -> Polynomial:
-        return self + -other
+        found = dict(self.terms)
+        for product, factor in other.terms:
+            found[product] = found.get(product, 0) - factor
+        return polynomial(found)
 
     def __mul__(self, other: Polynomial) -> Polynomial:
         found: dict[Monomial, int] = {}
@@ -96,7 +99,7 @@ class Polynomial:
 
 def polynomial(terms: Mapping[Monomial, int]) -> Polynomial:
     """The polynomial with these terms."""
-    return Polynomial(tuple(sorted((product, factor) for product, factor in terms.items() if factor)))
+    return Polynomial(tuple(sorted([term for term in terms.items() if term[1]])))
 
 
 def constant(number: int) -> Polynomial:

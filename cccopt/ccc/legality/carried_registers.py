@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -83,10 +84,18 @@ class CarriedRegisters:
                 return True
         return False
 
-    def around(self, statement: int) -> list[Loop]:
+    def around(self, statement: int) -> Sequence[Loop]:
         """The loops around a statement, innermost first."""
-        block = self.view.cfg.block_of(statement)
-        return sorted((x for x in self.view.loops if block in x.blocks), key=lambda x: -x.depth)
+        return self._around[self.view.cfg.block_of(statement)]
+
+    @cached_property
+    def _around(self) -> Sequence[Sequence[Loop]]:
+        """The loops around each block, innermost first."""
+        found: list[list[Loop]] = [[] for _ in self.view.cfg.blocks]
+        for loop in sorted(self.view.loops, key=lambda x: -x.depth):
+            for block in loop.blocks:
+                found[block].append(loop)
+        return found
 
     def inside(self, loop: Loop) -> frozenset[int]:
         if loop not in self._inside:

@@ -30,6 +30,16 @@ class Place:
     size: int
     guards: Sequence[Value]
 
+    def seen_by(self, how: Digits) -> PartedPlace | None:
+        """The place for comparisons with others; None if moving atoms are multiplied in its address."""
+        parts = self.address.parts(how.moving)
+        if parts is None:
+            return None
+        bounds = (_bound(guard, how) for guard in self.guards)
+        return PartedPlace(
+            *parts, self.size, frozenset(self.guards), tuple(b for b in bounds if b is not None)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Digits:
@@ -40,6 +50,31 @@ class Digits:
     moving: Callable[[int], bool]
     digits: frozenset[int]
     extents: Mapping[int, Polynomial]
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A ``guard`` as a bound: its ``moving`` part is at most the ``still`` one."""
+
+    guard: Value
+    moving: Polynomial
+    still: Polynomial
+
+
+@dataclass(frozen=True, slots=True)
+class PartedPlace:
+    """A place in parts: that of the address that does not move, the factors of what moves, and the guards as bounds."""
+
+    still: Polynomial
+    factors: _Factors
+    size: int
+    guards: frozenset[Value]
+    bounds: tuple[_Bound, ...]
+
+
+def _bound(guard: Value, how: Digits) -> _Bound | None:
+    parts = guard.number.parts(how.moving)
+    return None if parts is None else _Bound(guard, parts[0] - guard.number, parts[0])
 
 
 @dataclass
@@ -57,7 +92,7 @@ class Separation:
     around at the statements ``used``.
     """
 
-    def __init__(self, symbols: Symbols, how: Digits, a: Place, b: Place) -> None:
+    def __init__(self, symbols: Symbols, how: Digits, a: PartedPlace, b: PartedPlace) -> None:
         self.symbols = symbols
         self.how = how
         self.places = (a, b)
@@ -69,10 +104,8 @@ class Separation:
 
     def holds(self) -> bool:
         """Whether the two accesses are surely disjoint."""
-        (a, b) = (place.address.parts(self.how.moving) for place in self.places)
-        if a is None or b is None:
-            return False
-        apart, mine, yours = a[0] - b[0], a[1], b[1]
+        a, b = self.places
+        apart, mine, yours = a.still - b.still, a.factors, b.factors
         for self.tight in (False, True):
             if self._parted(apart, mine, yours):
                 return True
@@ -179,41 +212,37 @@ class Separation:
         part.low = None if part.low is None or ends[0] is None else part.low + factor * ends[0]
         part.high = None if part.high is None or ends[1] is None else part.high + factor * ends[1]
 
-    def _tighten(self, part: _Sum, place: Place) -> None:
+    def _tighten(self, part: _Sum, place: PartedPlace) -> None:
         """Tighten the bounds of a sum with guards: if x < width, 4 * x is at most 4 * (width - 1)."""
-        for guard in place.guards:
-            parted = guard.number.parts(self.how.moving)
-            if parted is None or not parted[1]:
+        for bound in place.bounds:
+            times = _quotient(part.total, bound.moving)
+            if times is None:
                 continue
-            still, _ = parted
-            times = _quotient(part.total, still - guard.number)
-            if times is None or not self._never_negative(times):
-                times = _quotient(part.total, guard.number - still)
-                if times is not None and self._never_negative(times) and part.low is None:
-                    part.low = -(times * still)
-                    self.used |= guard.widened
+            if not self._never_negative(times):
+                if self._never_negative(-times) and part.low is None:
+                    part.low = times * bound.still
+                    self.used |= bound.guard.widened
                 continue
-            bound = times * still
-            if part.high is None or (self.tight and not self._never_negative(bound - part.high)):
-                part.high = bound
-                self.used |= guard.widened
+            most = times * bound.still
+            if part.high is None or (self.tight and not self._never_negative(most - part.high)):
+                part.high = most
+                self.used |= bound.guard.widened
 
     def _learn(self) -> None:
         """Find the least values of numbers that guards bound from below: if x < width and x is not negative, width is
         at least 1.
         """
-        for guard in self.places[0].guards:
-            parted = guard.number.parts(self.how.moving)
-            if parted is None or guard not in self.places[1].guards:
+        for bound in self.places[0].bounds:
+            if bound.guard not in self.places[1].guards:
                 continue
-            still, _ = parted
+            still = bound.still
             atoms = [m[0] for m, f in still.terms if len(m) == 1 and f == 1]
             others = still - Polynomial(tuple(((atom,), 1) for atom in atoms[:1]))
-            least, _ = self.symbols.bounds(still - guard.number)
+            least, _ = self.symbols.bounds(bound.moving)
             if len(atoms) == 1 and others.number is not None and least is not None:
                 number = atoms[0]
                 self.lows[number] = max(self.lows.get(number, least - others.number), least - others.number)
-                self.used |= guard.widened
+                self.used |= bound.guard.widened
 
     def _beyond(self, apart: Polynomial, mine: _Factors, yours: _Factors) -> bool:
         """Whether one address is beyond all that the other may reach: `a[i]` and `a[n + i]` if i < n."""
@@ -230,7 +259,8 @@ class Separation:
 
 def _quotient(p: Polynomial, divisor: Polynomial) -> Polynomial | None:
     """The single product by which ``divisor`` must be multiplied to give ``p``; None if there is none."""
-    if not p.terms or not divisor.terms:
+    # A product with one term has as many terms as the other factor.
+    if not p.terms or len(p.terms) != len(divisor.terms):
         return None
     # The lowest term is usually a single atom with the factor 1.
     product, factor = min(divisor.terms, key=lambda term: (len(term[0]), term[0]))

@@ -29,7 +29,7 @@ from cccopt.analysis.memory import MemoryAliasing
 from cccopt.analysis.polynomials import Polynomial
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.conflicts import Conflicts
-from cccopt.ccc.legality.disjoint import Digits, Place, Separation
+from cccopt.ccc.legality.disjoint import Digits, PartedPlace, Place, Separation
 from cccopt.ccc.legality.guards import Guards
 from cccopt.ccc.legality.iteration_accesses import Access, accesses_of, sums_as
 from cccopt.ccc.legality.local_scratch import strays
@@ -86,6 +86,14 @@ def judged(
     the kernel's ``__restrict__`` parameters, ``names`` the names of its parameters in the source.
     """
     return _Judge(view, loop, kind, restricted, names).judgement()
+
+
+@dataclass(frozen=True, slots=True)
+class _Located:
+    """Where an access is, and the pointers in its address (`_Judge._bases`)."""
+
+    place: Place
+    bases: frozenset[tuple[object, ...]]
 
 
 _Condition = str | tuple[str, str]
@@ -166,9 +174,18 @@ class _Judge:
 
     def _stored(self, index: int) -> Polynomial | None:
         """The one value that a store stores."""
-        s = self._instruction(index)
-        values = [o for o in s.operands if not isinstance(o, Address)]
-        if len(values) != 1 or effects.writes(s):
+        if index not in self._values:
+            self._values[index] = self._value_of(self._instruction(index), index)
+        return self._values[index]
+
+    @cached_property
+    def _values(self) -> dict[int, Polynomial | None]:
+        """A cache for `_stored`: each store is compared with many others."""
+        return {}
+
+    def _value_of(self, store: Instruction, index: int) -> Polynomial | None:
+        values = [o for o in store.operands if not isinstance(o, Address)]
+        if len(values) != 1 or effects.writes(store):
             return None
         value = self.values.of_operand(index, values[0])
         return None if value.widened else value.number
@@ -177,9 +194,8 @@ class _Judge:
         """The conditions under which two accesses of different iterations are surely disjoint; None if no known ones
         would be enough.
         """
-        roots = [self.memory.roots(access.index) for access in (a, b)]
-        mine, other = (self._place(access) for access in (a, b))
-        bases = [self._bases(place.address) for place in (mine, other)]
+        roots = [self.memory.access(access.index).roots for access in (a, b)]
+        bases = [self._located(access).bases for access in (a, b)]
         if all(len(found) == 1 for found in (*roots, *bases)) and bases[0] != bases[1]:
             words = [self._pointer(min(base)) for base in bases]
             known = all(root.kind in ("parameter", "variable") for found in roots for root in found)
@@ -189,8 +205,11 @@ class _Judge:
         for how in (self._same, self._cross):
             if how is None:
                 continue
-            tried = Separation(self.values.symbols, how, mine, other)
-            if tried.holds():
+            mine, other = (self._seen(access, how) for access in (a, b))
+            tried = (
+                None if mine is None or other is None else Separation(self.values.symbols, how, mine, other)
+            )
+            if tried is not None and tried.holds():
                 widened |= tried.used
             elif how is self._cross and self._same is not None:
                 threads = True
@@ -204,14 +223,26 @@ class _Judge:
             found.append(f"no two threads of a warp access the same location {self._where(a.index)}")
         return tuple(found)
 
-    def _place(self, access: Access) -> Place:
+    def _located(self, access: Access) -> _Located:
         if access not in self._places:
             guards = self.guards.at(self.view.cfg.block_of(access.index))
-            self._places[access] = Place(self.values.of_address(access.index).number, access.size, guards)
+            place = Place(self.values.of_address(access.index).number, access.size, guards)
+            self._places[access] = _Located(place, self._bases(place.address))
         return self._places[access]
 
+    def _seen(self, access: Access, how: Digits) -> PartedPlace | None:
+        key = access, how is self._cross
+        if key not in self._parted:
+            self._parted[key] = self._located(access).place.seen_by(how)
+        return self._parted[key]
+
     @cached_property
-    def _places(self) -> dict[Access, Place]:
+    def _places(self) -> dict[Access, _Located]:
+        return {}
+
+    @cached_property
+    def _parted(self) -> dict[tuple[Access, bool], PartedPlace | None]:
+        """A cache for `_seen`: each access is compared with many others."""
         return {}
 
     def _bases(self, address: Polynomial) -> frozenset[tuple[object, ...]]:

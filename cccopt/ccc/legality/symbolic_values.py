@@ -75,6 +75,8 @@ class SymbolicValues:
         """The statements that read 32-bit values as numbers: whether with a sign (``s``) or without, and which
         operands.
         """
+        self._addresses: dict[int, Value] = {}
+        self._mixtures: dict[tuple[int, str, frozenset[int]], Atom] = {}
         self._known: dict[tuple[int, str], Value] = {}
         self._in_solution: dict[tuple[int, str], Value] = {}
         self._steps: dict[tuple[int, str], Value | None] = {}
@@ -98,6 +100,13 @@ class SymbolicValues:
 
     def of_address(self, statement: int) -> Value:
         """The address of a memory instruction that has one."""
+        if self._solving:  # then it may not be final
+            return self._of_address(statement)
+        if statement not in self._addresses:
+            self._addresses[statement] = self._of_address(statement)
+        return self._addresses[statement]
+
+    def _of_address(self, statement: int) -> Value:
         instruction = self._instruction(statement)
         (address,) = (o for o in instruction.operands if isinstance(o, Address))
         value = self.of_operand(statement, address.base)
@@ -279,6 +288,12 @@ class SymbolicValues:
 
     def _mixed(self, use: int, name: str, definitions: frozenset[int]) -> Atom:
         """What ``use`` reads from a register that one of several statements has written."""
+        key = use, name, definitions
+        if key not in self._mixtures:
+            self._mixtures[key] = self._mixture(*key)
+        return self._mixtures[key]
+
+    def _mixture(self, use: int, name: str, definitions: frozenset[int]) -> Atom:
         narrow = isa.width(self.view.types[name]) == 32 if name in self.view.types else False
         uniform = self.view.uniformity.is_uniform_use(use, name)
         here = frozenset(loop.header for loop in self.loops.around(use))
