@@ -34,6 +34,7 @@ from cccopt.ptx.ir import (
     Module,
     Statement,
 )
+from cccopt.ptx.scopes import with_unique_names
 
 MOST, MOST_IN_LANE = 24, 8
 """The most trials of a kernel, and of one in a compilation that tries only the in-lane form: each runs the passes."""
@@ -99,6 +100,7 @@ def trials(
     alone = _alone(module, kernel)
     view = view_of(alone, next(f for f in alone.functions() if f.name == kernel and f.body))
     nest = Nest(view, {} if run is None else _slots(view.function, run.counts))
+    alone = _named(alone, nest)
     if like is not None:
         yield _tried(alone, kernel, like, nest, run)
         return
@@ -149,6 +151,16 @@ def _alone(module: Module, kernel: str) -> Module:
     own = (i for i in module.items if not isinstance(i, Function) or i.kind != "entry" or i.name == kernel)
     made = (without_annotations(i) if isinstance(i, Function) and i.name != kernel else i for i in own)
     return Module(tuple(made))
+
+
+def _named(module: Module, nest: Nest) -> Module:
+    """The module with unique names, which the passes would otherwise make anew in each trial: markers do not matter for
+    that. As it is if it does not verify; each trial says so.
+    """
+    try:
+        return with_unique_names(module) if nest.verified else module
+    except CccError:
+        return module
 
 
 def _tried(module: Module, kernel: str, selection: Selection, nest: Nest, counted: KernelRun | None) -> Trial:

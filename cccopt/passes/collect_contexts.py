@@ -62,14 +62,14 @@ def run(module: Module, options: Options) -> PassResult:
     items: list[Item] = []
     remarks: list[Diagnostic] = []
     reports: list[RegionReport] = []
-    views = [view_of(module, f) for f in module.functions() if any(is_annotation(s) for s in f.body or ())]
-    in_loops = frozenset(region for view in views for region in annotations_in_loops(view))
+    marked = (f for f in module.functions() if any(is_annotation(s) for s in f.body or ()))
+    views = {f.name: view_of(module, f) for f in marked}
+    in_loops = frozenset(region for view in views.values() for region in annotations_in_loops(view))
     for item in module.items:
-        marked = isinstance(item, Function) and any(is_annotation(s) for s in item.body or ())
         own = options.of(item.name) if isinstance(item, Function) else options
-        if isinstance(item, Function) and marked and own.mode != Mode.OFF:
+        if isinstance(item, Function) and item.body and item.name in views and own.mode != Mode.OFF:
             try:
-                item, said, made = _function(module, item, own, in_loops)
+                item, said, made = _function(item, views[item.name], own, in_loops)
             except Refusal as problem:
                 said = left(problem, own)
                 made = ()
@@ -77,7 +77,7 @@ def run(module: Module, options: Options) -> PassResult:
             reports += made
         items.append(item)
     if options.profile is not None and options.mode != Mode.OFF and views:
-        remarks += misfits(options.profile, views)
+        remarks += misfits(options.profile, tuple(views.values()))
     # If anything is rewritten, all other markers go too, so that no pass finds work here a second time.
     made_module = module
     if any(map(_is_rewritten, reports)):
@@ -105,16 +105,15 @@ def _check_kernels(module: Module, reports: Sequence[RegionReport]) -> None:
             raise refuse(refusal.STACK, place, f"{needed:,}", f"{SHARED_BYTES:,}")
 
 
-def _function(module: Module, function: Function, options: Options, in_loops: frozenset[int]) -> _Rewritten:
-    """The function with its regions rewritten. With ``keep_going`` raises Refusal; without it, goes on with the next
-    region and returns an error for each refused one.
+def _function(function: Function, view: View, options: Options, in_loops: frozenset[int]) -> _Rewritten:
+    """The function, which has this ``view``, with its regions rewritten. With ``keep_going`` raises Refusal; without
+    it, goes on with the next region and returns an error for each refused one.
     """
     remarks: list[Diagnostic] = []
     reports: list[RegionReport] = []
     refused = frozenset[int]()
-    original = function
+    original, module = function, view.module
     while True:
-        view = view_of(module, function)
         try:
             done = refused.union(report.region for report in reports)
             found = find(view, done, in_loops, with_unfit=True)
@@ -136,6 +135,7 @@ def _function(module: Module, function: Function, options: Options, in_loops: fr
         # The region is done and its markers are gone; the others are found anew in the new body.
         if not any(is_annotation(s) for s in function.body or ()):
             break
+        view = view_of(module, function)
     if not any(map(_is_rewritten, reports)):
         return original, tuple(remarks), tuple(reports)
     return function, tuple(remarks), tuple(reports)

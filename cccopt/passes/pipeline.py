@@ -124,7 +124,9 @@ def run(
         except Refusal as problem:
             raise_errors(remarks, *problem.diagnostics)
             raise
-        if after != module:  # a module that the pass has not changed is verified already
+        if after == module:
+            after = module  # with all that is known about it, and verified already
+        else:
             try:
                 verify(after, undeclared=undeclared, before=module)
             except CccError as problem:

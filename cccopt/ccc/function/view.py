@@ -10,7 +10,7 @@ from cccopt.analysis import cfg as control_flow
 from cccopt.analysis import effects
 from cccopt.analysis.affine import LaneStrides
 from cccopt.analysis.cost import Costs
-from cccopt.analysis.dominance import Dominance, dominators, total_post_dominators
+from cccopt.analysis.dominance import Dominance, control_dependence, dominators, total_post_dominators
 from cccopt.analysis.liveness import Liveness, liveness
 from cccopt.analysis.loops import Loop, irreducible_edges, loops
 from cccopt.analysis.memory import ASSERTION, MemoryAliasing
@@ -22,6 +22,7 @@ from cccopt.ccc.function.graph import (
     Graph,
     Leave,
     Node,
+    balanced,
     from_body,
     leading,
     predecessors,
@@ -183,6 +184,16 @@ class View:
     def sources(self) -> Mapping[str, Sequence[str]]:
         """The nodes that lead to each node."""
         return predecessors(self.graph.nodes)
+
+    @cached_property
+    def balanced(self) -> bool:
+        """Whether each scope that opens in a node closes in it."""
+        return all(map(balanced, self.graph.nodes.values()))
+
+    @cached_property
+    def control_dependence(self) -> Mapping[int, frozenset[int]]:
+        """The blocks whose branches decide whether each block runs."""
+        return control_dependence(self.cfg)
 
     @cached_property
     def block_of_name(self) -> Mapping[str, int]:

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from cccopt.analysis import cfg as control_flow
 from cccopt.analysis.comparisons import is_comparison
-from cccopt.analysis.dominance import control_dependence
 from cccopt.analysis.loops import Loop
 from cccopt.analysis.polynomials import Polynomial
 from cccopt.analysis.reaching import ENTRY
@@ -126,7 +124,7 @@ class Conflicts:
         leaving = {source for source, _ in self.loop.exits}
         work, seen = [block], {block}
         while work:
-            for branch in self._dependence[work.pop()] & self.loop.blocks - seen:
+            for branch in self.view.control_dependence[work.pop()] & self.loop.blocks - seen:
                 seen.add(branch)
                 work.append(branch)
                 if branch not in leaving and not self._lets_several_pass(branch, how):
@@ -161,10 +159,6 @@ class Conflicts:
         ordered = s.parts[1] not in ("eq", "ne")
         bound = sides[1] if moving[0] else sides[0]
         return ordered and bool(bound.atoms) and not all(moving) and (moving[0] | moving[1]) <= how.digits
-
-    @cached_property
-    def _dependence(self) -> Mapping[int, frozenset[int]]:
-        return control_dependence(self.view.cfg)
 
 
 def _ordinal(steps: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from cccopt.analysis import effects
-from cccopt.analysis.dominance import control_dependence
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.function.view import View
 
@@ -19,7 +18,7 @@ def deciding(
     """The statements ``inside`` on which the ends of the blocks ``branches`` depend. ``further`` gives more statements
     on which one of them depends, such as stores of what it loads.
     """
-    dependence = control_dependence(view.cfg)
+    dependence = view.control_dependence
     found: set[int] = set()
     work = [view.cfg.blocks[b].stop - 1 for b in branches]
     while work:

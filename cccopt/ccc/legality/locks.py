@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from cccopt.analysis.dominance import control_dependence
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.deciding import deciding
 from cccopt.ptx import isa
@@ -30,7 +29,7 @@ def released_after(
     inside = frozenset(view.statements(region)) - frozenset(view.statements(path))
     if not any(_takes(view, index) for index in inside):
         return None
-    dependence, blocks = control_dependence(view.cfg), view.blocks_of(path)
+    dependence, blocks = view.control_dependence, view.blocks_of(path)
     branches = frozenset[int]().union(*(dependence[block] for block in blocks))
     taken = [index for index in deciding(view, branches, inside) if _takes(view, index)]
     writes = (index for index in following if _writes(view, index))

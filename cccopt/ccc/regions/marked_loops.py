@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cccopt.analysis.loops import Loop
 from cccopt.ccc.function.annotations import Annotation
-from cccopt.ccc.function.graph import balanced, reachable
+from cccopt.ccc.function.graph import reachable
 from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import Refusal, refuse
@@ -194,7 +194,7 @@ def _region(
             )
         )
         return None
-    if not all(map(balanced, view.graph.nodes.values())):
+    if not view.balanced:
         raise refuse(refusal.SCOPES, annotation.place)
     nodes = view.with_own_traps(nodes, loop.header)
     return Region(annotation, view.name(select), preheader, header, nodes, paths, points, unfit)
