@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -39,6 +39,7 @@ from cccopt.ccc.profitability.model import LEAST_GAIN, USUAL_ERROR
 from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
 from cccopt.driver import marked_ptx
+from cccopt.garbage import seldom_collected
 from cccopt.passes.counting.bounds import is_bounded
 from cccopt.passes.pipeline import prepared
 from cccopt.profiling.elapsed import elapsed_on
@@ -46,6 +47,7 @@ from cccopt.profiling.names import shown
 from cccopt.profiling.run_file import RunFile
 from cccopt.ptx.ir import Function, Item, Marker, Module
 from cccopt.ptx.parser import parse
+from cccopt.workers.each import each
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +107,19 @@ class Advice:
         return tuple(dict.fromkeys(d for trial in self.tried for d in trial.refused))
 
 
+_LARGE = 1000
+"""With fewer statements in all kernels of a file, starting processes takes longer than the trials."""
+
+
 def advise_on_source(
-    source: str | os.PathLike[str], *, arch: str = "sm_90", nvcc_options: Sequence[str] = ()
+    source: str | os.PathLike[str],
+    *,
+    arch: str = "sm_90",
+    nvcc_options: Sequence[str] = (),
+    apart: bool = False,
 ) -> tuple[Advice, ...]:
-    """The advice on each kernel of a CUDA file that could be annotated, from the code alone.
+    """The advice on each kernel of a CUDA file that could be annotated, from the code alone. With ``apart``, kernels of
+    large files are tried side by side, in processes of their own.
 
     Raises CccError with nvcc's own messages (CCC085).
     """
@@ -117,7 +128,8 @@ def advise_on_source(
     made = prepared(module)
     without_loop = [f.name for f in made.functions() if _is_kernel(f) and not _has_candidates(f)]
     refused = [trial for name in without_loop if (trial := refused_recursion(module, name)) is not None]
-    return (*_advise(unit, made, {}, {}), *(_advice(unit, t.kernel, (t,), {}, None, None) for t in refused))
+    advised = _advise(unit, made, {}, {}, apart=apart)
+    return (*advised, *(_advice(unit, t.kernel, (t,), {}, None, None) for t in refused))
 
 
 def _without_others(module: Module) -> Module:
@@ -143,9 +155,10 @@ def _has_candidates(kernel: Function) -> bool:
     return len({s.region for s in kernel.body or () if isinstance(s, Marker) and begins_annotation(s)}) > 1
 
 
-def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, ...]:
+def advise_on_run(run: RunFile, *, only_in_lane: bool = False, apart: bool = False) -> tuple[Advice, ...]:
     """Advice on each kernel of a program that was built with candidates marked: from the counts of a run, or from the
-    code alone for kernels that did not run. ``only_in_lane`` restricts it to what needs no promise.
+    code alone for kernels that did not run. ``only_in_lane`` restricts it to what needs no promise, ``apart`` is as for
+    `advise_on_source`.
 
     Raises ValueError if the run is damaged.
     """
@@ -166,6 +179,7 @@ def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, 
             times,
             only_in_lane,
             blocks,
+            apart=apart,
         )
     )
 
@@ -192,29 +206,76 @@ def _advise(
     times: Mapping[str, int | None],
     only_in_lane: bool = False,
     blocks: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+    *,
+    apart: bool = False,
 ) -> tuple[Advice, ...]:
     said = _blocks(module, blocks)
     module = with_bounds(module, said)
-    found: list[Advice] = []
-    best: dict[tuple[int, ...], Selection] = {}
+    alike: dict[tuple[int, ...], list[str]] = {}
+    size = 0
     for function in module.functions():
-        if not _is_kernel(function) or not _has_candidates(function):
+        if _is_kernel(function) and _has_candidates(function):
+            alike.setdefault(tuple(annotations_of(function.body or ())), []).append(function.name)
+            size += len(function.body or ())
+    work = [
+        _Alike(
+            unit,
+            _with_kernels(module, names),
+            {name: runs[name] for name in names if name in runs},
+            {name: times.get(name) for name in names},
+            {name: said.get(name, ()) for name in names},
+            only_in_lane,
+        )
+        for names in alike.values()
+    ]
+    found = each(_advise_alike, [(one,) for one in work], apart=apart and size >= _LARGE)
+    by_name = {advice.kernel: advice for advices in found for advice in advices}
+    return tuple(by_name[f.name] for f in module.functions() if f.name in by_name and f.body is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """The kernels of a ``module``, which have the same annotations, with what is known about each."""
+
+    unit: str
+    module: Module
+    runs: Mapping[str, KernelRun]
+    times: Mapping[str, int | None]
+    blocks: Mapping[str, tuple[int, ...]]
+    only_in_lane: bool
+
+
+def _with_kernels(module: Module, names: Collection[str]) -> Module:
+    """The module without kernels other than these."""
+    return Module(tuple(i for i in module.items if not _is_kernel(i) or i.name in names))
+
+
+def _advise_alike(alike: _Alike) -> tuple[Advice, ...]:
+    """Advice on kernels with the same annotations, which are of one template: only what is best for one is tried for
+    the others.
+    """
+    with seldom_collected():
+        return tuple(_each_advice(alike))
+
+
+def _each_advice(alike: _Alike) -> Iterator[Advice]:
+    module, runs, only_in_lane = alike.module, alike.runs, alike.only_in_lane
+    best: Selection | None = None
+    for function in module.functions():
+        if not _is_kernel(function) or function.body is None:
             continue
-        annotations = annotations_of(function.body or ())
+        annotations = annotations_of(function.body)
         name = function.name
-        # Kernels with the same annotations are of one template: only what is best for one is tried for the others.
-        like = best.get(tuple(annotations)) if name not in runs else None
+        like = best if name not in runs else None
         tried = () if like is None else tuple(trials(module, name, like=like, only_in_lane=only_in_lane))
         if not any(trial.loop is not None for trial in tried):
             tried = tuple(trials(module, name, runs.get(name), only_in_lane=only_in_lane))
-        unit_source = _source(unit, annotations)
-        block = said.get(name, ())
+        source = _source(alike.unit, annotations)
         chosen = partial(is_chosen, module, name, runs[name]) if name in runs else None
-        advice = _advice(unit_source, name, tried, annotations, chosen, times.get(name), block)
-        if advice.best is not None:
-            best.setdefault(tuple(annotations), advice.best.selection)
-        found.append(advice if only_in_lane else _judged(advice, module, function))
-    return tuple(found)
+        advice = _advice(source, name, tried, annotations, chosen, alike.times[name], alike.blocks[name])
+        if best is None and advice.best is not None:
+            best = advice.best.selection
+        yield advice if only_in_lane else _judged(advice, module, function)
 
 
 def _blocks(module: Module, blocks: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +21,7 @@ from cccopt.cli.common import console, warn_of_nvcc
 from cccopt.diagnostic import CccError
 from cccopt.driver import compile
 from cccopt.files import read_text, require_writable, write_text
+from cccopt.garbage import seldom_collected
 from cccopt.profiling.merging import merged
 from cccopt.profiling.run_file import read
 from cccopt.profiling.sources import files_of, on_disk
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
 
 _Numbered = tuple[int, int]
 """The number of a suggestion, and of the alternative to it: 1 is the suggestion itself."""
-
-_OBJECTS = 200_000
-"""The number of new objects after which Python looks for garbage; its default is 700."""
 
 
 def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -119,19 +115,8 @@ def _numbered(text: str) -> _Numbered:
 
 def run(arguments: argparse.Namespace) -> int:
     """Try, rank, print, and write what was asked for."""
-    with _seldom_collected():
+    with seldom_collected():
         return _run(arguments)
-
-
-@contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """Search for garbage rarely: the objects of code live on, hold no cycles, and are many for a large file."""
-    before = gc.get_threshold()
-    gc.set_threshold(_OBJECTS, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -208,12 +193,12 @@ def _of_run(file: str) -> tuple[Advice, ...]:
     if not run.candidates:
         raise bad_argument(file, "it contains no counts of candidates", COUNT)
     with as_bad_profile(file):
-        return advise_on_run(run)
+        return advise_on_run(run, apart=True)
 
 
 def _of_source(file: str, how: dict[str, Any]) -> tuple[Advice, ...]:
     read_text(file)  # a missing file is not for nvcc to report
-    return advise_on_source(file, **how)
+    return advise_on_source(file, **how, apart=True)
 
 
 def _page(files: Sequence[str], found: Sequence[Advice]) -> str:

@@ -194,7 +194,9 @@ def test_nothing_is_said_of_finding_what_is_too_little_for_it(
 ) -> None:
     (advice,) = (each for each in advise_on_run(read("run.json"), only_in_lane=True) if each.pays)
     for pays, end in ((True, ": `ccc-nvcc --ccc-find` rewrites it without pragmas."), (False, ".")):
-        monkeypatch.setattr("cccopt.cli.advise.advise_on_run", lambda _, p=pays: (replace(advice, pays=p),))
+        monkeypatch.setattr(
+            "cccopt.cli.advise.advise_on_run", lambda _, p=pays, **how: (replace(advice, pays=p),)
+        )
         capfd.readouterr()
         assert main(["advise", "run.json"]) == 0
         assert f"Nothing to vouch for{end}\n" in capfd.readouterr().out
