@@ -133,19 +133,23 @@ class Nest:
 
     def _computed_from(self, special: tuple[str, ...]) -> frozenset[str]:
         """The registers that depend on special registers with these prefixes."""
+        results: dict[str, set[str]] = {}
+        work: list[str] = []
+        for s in self.view.body:
+            if not isinstance(s, Instruction):
+                continue
+            written = {register.name for register in isa.definitions(s)}
+            for name in effects.reads(s):
+                results.setdefault(name, set()).update(written)
+            if any(name.startswith(special) for name in effects.special_registers(s)):
+                work += written
         found: set[str] = set()
-        instructions = [s for s in self.view.body if isinstance(s, Instruction)]
-        while True:
-            more = {
-                register.name
-                for s in instructions
-                if effects.reads(s) & found
-                or any(r.startswith(special) for r in effects.special_registers(s))
-                for register in isa.definitions(s)
-            }
-            if more <= found:
-                return frozenset(found)
-            found |= more
+        while work:
+            name = work.pop()
+            if name not in found:
+                found.add(name)
+                work += results.get(name, ())
+        return frozenset(found)
 
     def strides_over_threads(self, number: int) -> bool:
         """Whether a loop's stride is a number of threads (of a block or the grid), as in a loop over tasks."""

@@ -84,6 +84,16 @@ class AddressRoots:
 
         Raises ValueError for a statement that is not an instruction.
         """
+        if statement not in self._known:
+            self._known[statement] = self._of_access(statement)
+        return self._known[statement]
+
+    @cached_property
+    def _known(self) -> dict[int, frozenset[Root]]:
+        """A cache for `of_access`: each access is compared with many others."""
+        return {}
+
+    def _of_access(self, statement: int) -> frozenset[Root]:
         instruction = self.reaching.body[statement]
         if not isinstance(instruction, Instruction):
             raise ValueError(f"statement {statement} is not an instruction")

@@ -117,28 +117,30 @@ class MemoryOrder:
         """
         mine = self._accesses(self.deferred(path))
         if own:
-            writes = (i for i in mine if self._writes_shared(i) and self._thread.is_reused(i))
-            return next((Clash(i, i) for i in writes), None)
-        for index in self._accesses(self.view.statements(self.region.nodes)):
-            if index in mine or not self._writes_shared(index) or not self._thread.is_reused(index):
-                continue
-            clash = self.first_clash(mine, [index])
-            if clash is not None:
-                return clash
-        return None
+            return next((Clash(i, i) for i in mine if self._comes_back(i)), None)
+        inside, firsts = frozenset(mine), self._firsts(mine)
+        others = (i for i in self._coming_back if i not in inside)
+        return next((clash for i in others if (clash := self._clash_with(firsts, i)) is not None), None)
 
     # --- helpers ---
 
     def first_clash(self, mine: Iterable[int], others: Iterable[int]) -> Clash | None:
         """An access of ``mine`` and one of ``others`` that may not change order."""
+        firsts = self._firsts(self._accesses(mine))
+        found = (self._clash_with(firsts, other) for other in self._accesses(others))
+        return next((clash for clash in found if clash is not None), None)
+
+    def _firsts(self, accesses: Iterable[int]) -> Mapping[_Kind, int]:
+        """The first access of each kind."""
         kinds: dict[_Kind, int] = {}
-        for index in self._accesses(mine):
+        for index in accesses:
             kinds.setdefault(self._kind(index), index)
-        for other in self._accesses(others):
-            found = [first for kind, first in kinds.items() if self._clashes(kind, self._kind(other))]
-            if found:
-                return Clash(min(found), other)
-        return None
+        return kinds
+
+    def _clash_with(self, firsts: Mapping[_Kind, int], other: int) -> Clash | None:
+        kind = self._kind(other)
+        found = [first for mine, first in firsts.items() if self._clashes(mine, kind)]
+        return Clash(min(found), other) if found else None
 
     def _may_clash(self, a: int, b: int) -> bool:
         return self._clashes(self._kind(a), self._kind(b))
@@ -159,8 +161,33 @@ class MemoryOrder:
         return {}
 
     def _accesses(self, statements: Iterable[int]) -> list[int]:
-        memory = self.view.memory
-        return [i for i in statements if memory.accesses_memory(i) and not memory.passes_arguments(i)]
+        return [i for i in statements if self._is_access(i)]
+
+    def _is_access(self, index: int) -> bool:
+        if index not in self._known:
+            memory = self.view.memory
+            self._known[index] = memory.accesses_memory(index) and not memory.passes_arguments(index)
+        return self._known[index]
+
+    @cached_property
+    def _known(self) -> dict[int, bool]:
+        """A cache for `_is_access`: the code of many paths overlaps."""
+        return {}
+
+    @cached_property
+    def _coming_back(self) -> tuple[int, ...]:
+        """The writes of the loop that may meet others of the same thread."""
+        return tuple(filter(self._comes_back, self._accesses(self.view.statements(self.region.nodes))))
+
+    def _comes_back(self, index: int) -> bool:
+        if index not in self._reused:
+            self._reused[index] = self._writes_shared(index) and self._thread.is_reused(index)
+        return self._reused[index]
+
+    @cached_property
+    def _reused(self) -> dict[int, bool]:
+        """A cache for `_comes_back`."""
+        return {}
 
     def _writes_shared(self, index: int) -> bool:
         """Whether a statement writes memory that other lanes can see, in an order that matters."""

@@ -142,11 +142,13 @@ class _Rules:
     def no_parameter(self, path: Path) -> None:
         """No instruction of P accesses a parameter of its function, unless that is a kernel."""
         function = self.view.function
+        if function.kind == "entry":
+            return
         own = {variable.name for variable in (*function.parameters, *function.returns)}
         for index, instruction in self._code(path):
             bases = [o.base for o in instruction.operands if isinstance(o, Address)]
             mine = next((b.name for b in bases if isinstance(b, Symbol) and b.name in own), None)
-            if mine is not None and function.kind != "entry":
+            if mine is not None:
                 raise self._refuse(refusal.PARAMETER, path, index, mine)
 
     def no_collective(self, path: Path) -> None:
@@ -216,15 +218,20 @@ class _Rules:
         either if tokens may change lanes ``across`` it: a waiting token could hold the lock that others spin on.
         """
         inside = frozenset[int]() if across else frozenset(self.view.statements(path.nodes))
-        for index, instruction in self.view.instructions(self.region.nodes):
-            polls = any(isa.facts(i).volatile for i in self.view.with_callees(instruction))
-            waits = (
-                index in self._spinning
-                or instruction.opcode.startswith("bar.warp")
-                or (polls and self._in_inner_loop(index))
-            )
-            if waits and index not in inside:
-                raise self._refuse(refusal.FENCE, path, index)
+        index = next((i for i in self._waiting if i not in inside), None)
+        if index is not None:
+            raise self._refuse(refusal.FENCE, path, index)
+
+    @cached_property
+    def _waiting(self) -> tuple[int, ...]:
+        """The spins, polls and warp barriers of L."""
+        return tuple(i for i, s in self.view.instructions(self.region.nodes) if self._waits(i, s))
+
+    def _waits(self, index: int, instruction: Instruction) -> bool:
+        if index in self._spinning or instruction.opcode.startswith("bar.warp"):
+            return True
+        polls = any(isa.facts(i).volatile for i in self.view.with_callees(instruction))
+        return polls and self._in_inner_loop(index)
 
     def no_worklist(self, path: Path, deciding: Collection[int]) -> None:
         """No task of P writes what the statements ``deciding`` read: a lane would leave L too early, or wait in L for a
