@@ -16,7 +16,7 @@ Cooper, Torczon, "Engineering a Compiler", 2nd ed., 9.2.4; LLVM Language Referen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -118,17 +118,34 @@ class AddressRoots:
         order = [i for b in cfg.reverse_postorder for i in cfg.blocks[b].statements()]
         written = [i for i in order if effects.writes(self.reaching.body[i])]
         found: dict[int, frozenset[Root]] = dict.fromkeys(written, frozenset())
-        changed: list[int] = []
+        readers = self._readers(written)
+        pending = set(written)  # what reads only roots that have not changed is not computed again
         for _ in range(_MOST_ROUNDS):
-            changed = []
+            if not pending:
+                return found
+            changed = False
             for definition in written:
+                if definition not in pending:
+                    continue
+                pending.discard(definition)
                 roots = self._of_definition(definition, found)
                 if roots != found[definition]:
                     found[definition] = roots
-                    changed.append(definition)
+                    pending.update(readers[definition])
+                    changed = True
             if not changed:
                 return found
         return dict.fromkeys(written, frozenset({UNKNOWN}))
+
+    def _readers(self, written: Sequence[int]) -> Mapping[int, Sequence[int]]:
+        """The definitions that read each of the definitions ``written``."""
+        found: dict[int, list[int]] = {definition: [] for definition in written}
+        for index in written:
+            for name in effects.reads(self.reaching.body[index]):
+                for definition in self.reaching.reaching(index, name):
+                    if definition != ENTRY:
+                        found[definition].append(index)
+        return found
 
     def _of_definition(self, definition: int, known: Mapping[int, frozenset[Root]]) -> frozenset[Root]:
         instruction = self.reaching.body[definition]

@@ -166,7 +166,7 @@ class StoredBytes:
 
         def value(name: str) -> _Value | None:
             if name not in state:
-                state[name] = self._only(self.reaching.reaching_end(before, name), name, 0)
+                state[name] = self._only(self.reaching.reaching_end(before, name), 0)
             return state[name]
 
         addresses: list[_Value | None] = []
@@ -187,12 +187,22 @@ class StoredBytes:
 
     def _value(self, statement: int, name: str, depth: int) -> _Value | None:
         """What the register holds at the statement, if that is always the same."""
-        return self._only(self.reaching.reaching(statement, name), name, depth)
+        return self._only(self.reaching.reaching(statement, name), depth)
 
-    def _only(self, definitions: frozenset[int], name: str, depth: int) -> _Value | None:
+    def _only(self, definitions: frozenset[int], depth: int) -> _Value | None:
         if len(definitions) != 1 or ENTRY in definitions or depth > _DEEPEST:
             return None
         (definition,) = definitions
+        if (definition, depth) not in self._defined:
+            self._defined[definition, depth] = self._of_definition(definition, depth)
+        return self._defined[definition, depth]
+
+    @cached_property
+    def _defined(self) -> dict[tuple[int, int], _Value | None]:
+        """A cache of the values of definitions, by the depth at which they are followed: many addresses share some."""
+        return {}
+
+    def _of_definition(self, definition: int, depth: int) -> _Value | None:
         statement = self.reaching.body[definition]
         assert isinstance(statement, Instruction)
         if len(effects.writes(statement)) != 1 or isa.is_conditional_write(statement):

@@ -23,7 +23,7 @@ TOPLAS 5(3), 1983 (strongly live variables).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import or_
@@ -227,18 +227,13 @@ class Carrying:
             number[name]: frozenset[str]().union(*(outside(t) for t in ways[name] if t not in nodes))
             for name in names
         }
-        statements = {
-            number[name]: [*view.cfg.blocks[view.block_of_name[name]].statements()][::-1] for name in names
-        }
+        statements = {number[name]: self._backwards[view.block_of_name[name]] for name in names}
 
         def follow(node: int, live: frozenset[str], kept: set[int] | None) -> frozenset[str]:
             live = live | left[node]
-            for index in statements[node]:
-                statement = view.body[index]
-                if isinstance(statement, Instruction) and (
-                    index in roots or not effects.writes(statement).isdisjoint(live)
-                ):
-                    live = (live - effects.kills(statement)) | effects.needs(statement)
+            for index, effect in statements[node]:
+                if index in roots or not effect.writes.isdisjoint(live):
+                    live = (live - effect.kills) | effect.needs
                     if kept is not None:
                         kept.add(index)
             return live
@@ -258,6 +253,19 @@ class Carrying:
             name: follow(number[name], solution.after.get(number[name], nothing), kept) for name in names
         }
         return frozenset(kept), before
+
+    @cached_property
+    def _backwards(self) -> Sequence[Sequence[tuple[int, effects.Effects]]]:
+        """The instructions of each block, last ones first, with what they read and write."""
+        body = self.view.body
+        return [
+            [
+                (i, effects.of(body[i]))
+                for i in reversed(block.statements())
+                if isinstance(body[i], Instruction)
+            ]
+            for block in self.view.cfg.blocks
+        ]
 
     # --- control flow ---
 
