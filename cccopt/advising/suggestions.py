@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TypeGuard
 
 from cccopt.advising.engagement import engagement
+from cccopt.advising.garbage import seldom_collected
 from cccopt.advising.independence import judgement_of
 from cccopt.advising.pragmas import (
     PROMISES,
@@ -39,7 +40,6 @@ from cccopt.ccc.profitability.model import LEAST_GAIN, USUAL_ERROR
 from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
 from cccopt.driver import marked_ptx
-from cccopt.garbage import seldom_collected
 from cccopt.passes.counting.bounds import is_bounded
 from cccopt.passes.pipeline import prepared
 from cccopt.profiling.elapsed import elapsed_on

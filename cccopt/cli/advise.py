@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from cccopt.advising.applying import apply, patch, with_pragmas
+from cccopt.advising.garbage import seldom_collected
 from cccopt.advising.suggestions import Advice, advise_on_run, advise_on_source, ranked
 from cccopt.advising.transferring import profile_of
 from cccopt.ccc.profitability.profile import as_bad_profile
@@ -21,7 +22,6 @@ from cccopt.cli.common import console, warn_of_nvcc
 from cccopt.diagnostic import CccError
 from cccopt.driver import compile
 from cccopt.files import read_text, require_writable, write_text
-from cccopt.garbage import seldom_collected
 from cccopt.profiling.merging import merged
 from cccopt.profiling.run_file import read
 from cccopt.profiling.sources import files_of, on_disk
