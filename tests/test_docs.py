@@ -17,7 +17,7 @@ import pytest
 
 import cccopt
 from bench import package_map
-from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome import conditions, refusal
 from cccopt.cli import main as command_line
 from cccopt.harness import workload
 from cccopt.harness.workload import load
@@ -350,7 +350,7 @@ def test_a_broken_link_is_noticed(tmp_path: Path) -> None:
 
 def test_what_is_refused_is_what_the_rules_say() -> None:
     """The table of rules is the code's, and names each rule once."""
-    assert refusal.table() in (REPOSITORY / "docs/how-it-works.md").read_text(encoding="utf-8")
+    assert conditions.table() in (REPOSITORY / "docs/how-it-works.md").read_text(encoding="utf-8")
     rules = {value.code for value in vars(refusal).values() if isinstance(value, refusal.Rule)}
-    named = [code for _, codes in refusal.HOLDS for code in codes]
+    named = [code for _, codes in conditions.HOLDS for code in codes]
     assert sorted(named) == sorted(rules)
