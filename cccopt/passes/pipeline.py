@@ -1,6 +1,6 @@
 """The passes in order, with the verifier between them.
 
-    PIPELINE = (unique-names, recursion, grid-loop,
+    PIPELINE = (unique-names, recursion, grid-loop, broken-promises,
                 if-conversion, flag-reductions, coalesce-reductions, prefetch-loads, hoist-loads,
                 collect-contexts, dead-code)
 
@@ -21,6 +21,7 @@ from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop
 from cccopt.ccc.output_check import check_output
 from cccopt.diagnostic import CccError, Diagnostic, Severity
 from cccopt.passes import (
+    broken_promises,
     coalesce_reductions,
     collect_contexts,
     dead_code,
@@ -84,6 +85,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("unique-names", _unique_names),
     ("recursion", recursion.run),
     ("grid-loop", grid_loop.run),
+    ("broken-promises", broken_promises.run),
     ("if-conversion", if_conversion.run),
     ("flag-reductions", flag_reductions.run),
     ("coalesce-reductions", coalesce_reductions.run),
