@@ -8,6 +8,8 @@ parameters:
     mine     4 words a thread                 count   a stretch for each atomic, shared by all
     flag     words that all set to one value  totals, sums, fsums, dsums, extremes: sums, when the loop is over
     reals    2 words an iteration: floats added up in a `for variable`
+    ring     RING words an iteration, for the kernels of `natural_kernels`
+    queue    PARTS queues or tables of `queue_length` items, whose order is a matter of time (`natural_queues`)
 
 What a kernel may do with them is its `Mode`.
 """
@@ -32,6 +34,8 @@ TRIPS = 3
 REPEATS = 2
 """How often a loop around the marked one may run."""
 ITEMS = 97
+RING = 64
+PARTS = 4
 
 ATOMICS = ("Add", "Max", "Min", "Xor", "And", "Or", "Sub")
 """Each has 16 words of ``count``: two of one operation commute, two of different ones do not."""
@@ -51,7 +55,11 @@ BUFFERS = (
     ("double*", "dsums"),
     ("unsigned*", "extremes"),
     ("float*", "reals"),
+    ("unsigned*", "ring"),
+    ("unsigned long long*", "queue"),
 )
+LATER = ("ring", "queue")
+"""Buffers that other kernels do without: they are `__restrict__` if all are, and no numbers are drawn for them."""
 ACTUALS = ", ".join(("n", "trips", "items", *(name for _, name in BUFFERS)))
 REORDERED = {"fsums": 1e-4, "dsums": 1e-11, "reals": 1e-4}
 """Buffers of sums that the clause `reduce` lets a rewrite add up in another order, and how much that may change."""
@@ -71,11 +79,17 @@ class Mode(Enum):
 def formals(restrict: Random | None) -> str:
     """The parameters; ``restrict`` draws which pointers are `__restrict__` (None: no pointer is)."""
     every = restrict is not None and restrict.random() < 0.75
-    some = [
-        f"{type} {'__restrict__ ' if restrict and (every or restrict.random() < 0.4) else ''}{name}"
-        for type, name in BUFFERS
-    ]
+
+    def drawn(name: str) -> bool:
+        return restrict is not None and (every or (name not in LATER and restrict.random() < 0.4))
+
+    some = [f"{type} {'__restrict__ ' if drawn(name) else ''}{name}" for type, name in BUFFERS]
     return ", ".join(("int n", "int trips", "unsigned items", *some))
+
+
+def queue_length(launch: Launch) -> int:
+    """How many items each part of ``queue`` has room for: 16 an iteration. A power of two."""
+    return 16 << (launch.trips + 5 * launch.threads).bit_length()
 
 
 def arguments(launch: Launch) -> Arguments:
@@ -83,7 +97,7 @@ def arguments(launch: Launch) -> Arguments:
     draw = np.random.default_rng(launch.trips)
     threads = launch.threads
     iterations = (max(launch.trips, threads * TRIPS) + 2 * threads + 1) * REPEATS
-    count = np.zeros(16 * len(ATOMICS), np.uint32)
+    count = np.zeros(16 * len(ATOMICS) + PARTS, np.uint32)
     for name in ("Min", "And"):
         count[16 * ATOMICS.index(name) :][:16] = 0xFFFFFFFF
     return [
@@ -104,6 +118,8 @@ def arguments(launch: Launch) -> Arguments:
         np.zeros(8 + threads * 4, np.float64),
         np.zeros(threads * 4, np.uint32),
         np.zeros(iterations * 2, np.float32),
+        np.zeros(iterations * RING, np.uint32),
+        np.zeros(PARTS * queue_length(launch), np.uint64),
     ]
 
 

@@ -9,7 +9,7 @@ __device__ __noinline__ unsigned far(unsigned x, unsigned y) {
   return r;
 }
 __device__ __noinline__ unsigned who(unsigned x) { return hash32(x + threadIdx.x); }
-extern "C" __global__ void met_apart(int n, int trips, unsigned items, const unsigned* a, const float* f, unsigned* __restrict__ out, unsigned* inner, unsigned* map, unsigned* __restrict__ mine, unsigned* __restrict__ count, unsigned* flag, unsigned* totals, unsigned long long* sums, float* fsums, double* __restrict__ dsums, unsigned* __restrict__ extremes, float* reals) {
+extern "C" __global__ void met_apart(int n, int trips, unsigned items, const unsigned* a, const float* f, unsigned* __restrict__ out, unsigned* inner, unsigned* map, unsigned* __restrict__ mine, unsigned* __restrict__ count, unsigned* flag, unsigned* totals, unsigned long long* sums, float* fsums, double* __restrict__ dsums, unsigned* __restrict__ extremes, float* reals, unsigned* ring, unsigned long long* queue) {
   unsigned linear = threadIdx.x, size = blockDim.x;
   unsigned all = gridDim.x * size, me = blockIdx.x * size + linear;
 #pragma ccc for block(64)
