@@ -25,13 +25,15 @@ from cccopt.ptx.ir import Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.source.annotate import annotate
+from tests.fuzz import natural_kernels
 from tests.fuzz.assembling import AssemblyError, cubin, merged
-from tests.fuzz.cuda_kernels import HEAD, Kernel, kernels
+from tests.fuzz.cuda_kernels import Kernel, kernels
 from tests.fuzz.dump import Dump
 from tests.fuzz.gpu import Gpu, NoGpuError, chosen_backend, job_of
 from tests.fuzz.gpu_jobs import Job
 from tests.fuzz.gpu_runner import BACKENDS
 from tests.fuzz.judge import ptx_of
+from tests.fuzz.natural_kernels import HEAD, IDEAS
 from tests.fuzz.table import Tally
 from tests.fuzz.trial import Outcome, Variant, attempt
 
@@ -45,6 +47,9 @@ TARGETS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("sm_100", ()),
     ("sm_100", ("-lineinfo",)),
 )
+
+
+NATURAL = "short kernels of these ideas, or of any, in place of mixtures"
 
 
 @dataclass
@@ -74,13 +79,18 @@ def compiled(made: Sequence[Kernel], arch: str, options: Sequence[str], *, alone
 
 
 def hunt(
-    seed: int, count: int, *, emulate: bool = True, targets: Sequence[tuple[str, tuple[str, ...]]] = TARGETS
+    seed: int,
+    count: int,
+    *,
+    emulate: bool = True,
+    targets: Sequence[tuple[str, tuple[str, ...]]] = TARGETS,
+    ideas: Sequence[str] | None = None,
 ) -> File:
-    """Judges the ``count`` kernels of file ``seed``."""
+    """Judges the ``count`` kernels of file ``seed``: natural ones, if there are ``ideas`` for them."""
     began = _cpu()
     draw = random.Random(seed)
     arch, options = draw.choice(targets)
-    made = kernels(seed, count)
+    made = kernels(seed, count) if ideas is None else natural_kernels.kernels(seed, count, ideas)
     found = File(seed, " ".join((arch, *options)), text_of(made))
     try:
         for kernel, module in _modules(made, arch, options, alone=seed % 3 == 0):
@@ -142,9 +152,13 @@ def _cpu() -> float:
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
 
-def _work(seed: int, count: int, emulate: bool, arch: str | None) -> tuple[File, Job | None]:
+def _work(
+    seed: int, count: int, emulate: bool, arch: str | None, ideas: Sequence[str] | None
+) -> tuple[File, Job | None]:
     """`hunt`, and what a GPU of ``arch`` has to do; in a process of its own, so without what is needed here alone."""
-    found = hunt(seed, count, emulate=emulate, targets=TARGETS if arch is None else targets_of(arch))
+    found = hunt(
+        seed, count, emulate=emulate, targets=TARGETS if arch is None else targets_of(arch), ideas=ideas
+    )
     job = None
     try:
         job = job_of(seed, found.outcomes, arch) if arch is not None else None
@@ -200,6 +214,7 @@ class Hunt:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 1 if there is a find, 2 where a GPU is asked for and there is none."""
     chosen = _parser().parse_args(arguments)
+    chosen.natural = tuple(IDEAS) if chosen.natural == [] else chosen.natural
     hunting = Hunt(chosen.keep, dump=Dump(chosen.dump, chosen.count) if chosen.dump else None)
     began, arch = time.monotonic(), chosen.arch if chosen.dump else None
     if chosen.gpu is not None:
@@ -219,7 +234,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return
             yield seed
 
-    work = partial(_work, count=chosen.kernels, emulate=not chosen.no_emulator, arch=arch)
+    work = partial(
+        _work, count=chosen.kernels, emulate=not chosen.no_emulator, arch=arch, ideas=chosen.natural
+    )
     try:
         for found, job in (
             map(work, seeds()) if chosen.jobs == 1 else _in_processes(work, seeds(), chosen.jobs)
@@ -241,6 +258,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count(), help="processes")
     parser.add_argument("--seconds", type=float, help="begin no file after this time")
     parser.add_argument("--kernels", type=int, default=24, help="kernels in a file")
+    parser.add_argument("--natural", nargs="*", choices=tuple(IDEAS), help=NATURAL)
     parser.add_argument("--keep", type=Path, help="folder for the texts of finds")
     parser.add_argument("--json", type=Path, help="file for the table's numbers")
     parser.add_argument(

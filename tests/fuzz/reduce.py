@@ -13,22 +13,31 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tests.fuzz.cuda_kernels import HEAD, Kernel, kernel
-from tests.fuzz.hunt import TARGETS, compiled
+from tests.fuzz import natural_kernels
+from tests.fuzz.cuda_kernels import Kernel, kernel
+from tests.fuzz.hunt import NATURAL, TARGETS, compiled
+from tests.fuzz.natural_kernels import HEAD, IDEAS
 from tests.fuzz.trial import Outcome, attempt
 
 BATCH = 12
 """Candidates that nvcc compiles at once."""
 
 
-def found(seed: int, name: str) -> tuple[Kernel, str, Sequence[str], int, bool]:
+def found(
+    seed: int, name: str, ideas: Sequence[str] | None = None
+) -> tuple[Kernel, str, Sequence[str], int, bool]:
     """The kernel ``name`` of file ``seed``, its target and options, and how the hunt tries it."""
     draw = random.Random(seed)
     arch, options = draw.choice(TARGETS)
     place = int(name[1:])
     for _ in range(place + 1):
         thorough, number = draw.random() < 0.08, draw.randrange(1 << 30)
-    return kernel(seed * 1000 + place, name), arch, options, number, thorough
+    made = (
+        kernel(seed * 1000 + place, name)
+        if ideas is None
+        else natural_kernels.kernel(seed * 1000 + place, name, ideas)
+    )
+    return made, arch, options, number, thorough
 
 
 def candidates(lines: Sequence[str]) -> Iterator[list[str]]:
@@ -123,8 +132,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.reduce", description=__doc__)
     parser.add_argument("seed", type=int)
     parser.add_argument("kernel")
+    parser.add_argument("--natural", nargs="*", choices=tuple(IDEAS), help=NATURAL)
     chosen = parser.parse_args()
-    first, arch, options, number, thorough = found(chosen.seed, chosen.kernel)
+    ideas = tuple(IDEAS) if chosen.natural == [] else chosen.natural
+    first, arch, options, number, thorough = found(chosen.seed, chosen.kernel, ideas)
     outcome = reduced(first, arch, options, number, thorough=thorough)
     if outcome is None:
         print("this kernel does not go wrong", file=sys.stderr)
