@@ -200,15 +200,59 @@ def widths(site: Site) -> Piece | None:
     return Piece(tuple(path), begin, tuple(after), ordered=True, meeting=bool(after))
 
 
+_SCRATCH = (
+    ("ring", "me * 64u + ({i} & 63u)"),
+    ("ring", "(me * 64u + ({i} & 63u)) & 0xfffffu"),
+    ("ring", "(me * 64u + ({i} & 15u)) % 1048576u"),
+    ("ring", "(me << 6 | ({i} & 63u))"),
+    ("ring", "me * 64u + ({i} & 31u) * 2u"),
+    ("tile", "linear * 8u + ({i} & 7u)"),
+    ("tile", "({i} & 7u) * size + linear"),
+    ("tile", "(linear * 8u + ({i} & 7u)) & 2047u"),
+    ("tile", "(linear + ({i} & 7u) * size) % 2048u"),
+    ("tile", "(linear ^ ({i} & 3u) << 9)"),
+    ("tile", "linear + 256u * ({i} & 7u)"),
+    ("tile", "(unsigned short)(linear * 8u + ({i} & 7u))"),
+    ("tile", "(linear >> 5) * 256u + ({i} & 7u) * 32u + lane()"),
+)
+"""Words that belong to the thread, by a number ``i``."""
+
+
 def scratch(site: Site) -> Piece | None:
-    """A row of the thread, at places that narrowed numbers of iterations find: other iterations meet there."""
-    if site.grid or not site.takes("ring"):
+    """Memory of the thread, at places that narrowed numbers of iterations find: other iterations meet there."""
+    if site.grid:
         return None
-    name, most = site.name("row"), 64
-    index = _index(site, most, site.draw.choice(("(at & 15u)", "(at % 3u)", "(at >> 6 & 15u)", "(x & 15u)")))
-    path = [_update(site, f"{name}[{index}]", "unsigned", site.inside())]
-    ahead = (f"unsigned* {name} = ring + me * 64u;",)
-    return Piece(tuple(path), ahead=ahead, ordered=True, scratch=True)
+    buffer, form = site.draw.choice(_SCRATCH)
+    if not site.takes(buffer):
+        return None
+    ahead, begin, after = [], [], []
+    kind = site.draw.randrange(4)
+    if kind == 0:
+        number = _index(
+            site, 64, site.draw.choice(("(at & 15u)", "(at % 3u)", "(at >> 6 & 15u)", "(x & 15u)"))
+        )
+    elif kind == 1:
+        number = "k"
+    else:
+        c = site.name("c")
+        type = site.draw.choice(("unsigned", "unsigned char", "short", "unsigned long long", "int"))
+        ahead.append(f"{type} {c} = {site.draw.choice((0, 3, 127))};")
+        step = site.draw.choice((f"{c}++;", f"{c} += 16;", f"{c}--;", f"{c} = ({c} + 1) & 3;", f"{c} ^= 1;"))
+        (begin if site.chance(0.5) else after).append(step)
+        number = site.draw.choice(
+            (f"{c}", f"({c} >> 1)", f"{c} % 5", f"(unsigned char)({c} * 64)", f"({c} * 3)")
+        )
+    index = form.format(i=f"(unsigned)({number})")
+    if buffer == "tile":
+        ahead += [
+            "__shared__ unsigned tile[2048];",
+            "for (unsigned q = 0u; q < 8u; q++) tile[linear * 8u + q] = 0u;",
+        ]
+        ahead.append("__syncthreads();")
+    path = [_update(site, f"{buffer}[{index}]", "unsigned", site.inside())]
+    if buffer == "tile" or site.chance(0.3):
+        path.append(f"atomicAdd(&count[at & 15u], {buffer}[{index}]);")
+    return Piece(tuple(path), tuple(begin), tuple(after), ahead=tuple(ahead), ordered=True, scratch=True)
 
 
-PIECES = (narrowed, narrowed, narrowed, counted, counted, widths, scratch)
+PIECES = (narrowed, narrowed, narrowed, counted, counted, widths, scratch, scratch)

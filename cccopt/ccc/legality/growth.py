@@ -20,6 +20,9 @@ SYMBOLIC = math.inf
 
 UNBOUNDED = math.inf
 
+_LANES = 32
+"""In a warp."""
+
 
 @dataclass(frozen=True, slots=True)
 class Number:
@@ -144,8 +147,7 @@ def _opaque(statement: Instruction, sources: Sequence[Number]) -> Number:
     elif arithmetic is Arithmetic.REMAINDER and sources[-1].value:
         span = abs(sources[-1].value)
     if span != UNBOUNDED:
-        # The remainders are the same few for all threads.
-        return Number(span=span)
+        return Number(span=span, apart=apart if _parts_lanes(span, sources) else 0)
     unsigned = statement.parts[-1] in ("u32", "u64")
     if arithmetic is Arithmetic.RIGHT_SHIFT and sources[-1].value is not None and unsigned:
         span = float((1 << max(isa.width(statement.parts[-1]) - sources[-1].value, 0)) - 1)
@@ -154,6 +156,15 @@ def _opaque(statement: Instruction, sources: Sequence[Number]) -> Number:
     elif statement.base == "cvt":
         span = min(values_of(part) for part in statement.parts[1:])
     return Number(span=span, apart=apart)
+
+
+def _parts_lanes(span: float, sources: Sequence[Number]) -> bool:
+    """Whether all lanes of a warp may find places of their own in ``span``, as in a ring that they share: of fewer
+    remainders, threads have the same ones.
+    """
+    distances = [abs(number.apart) for number in sources if number.apart and not number.growth]
+    known = [distance for distance in distances if distance != UNBOUNDED]
+    return span >= (_LANES - 1) * min(known, default=1)
 
 
 def joined(numbers: Sequence[Number], spread: float) -> Number:

@@ -74,6 +74,12 @@ COMBINED = {
     "div.s32 of data": ([ANY, lit(30)], ANY),
     "selp.b32": ([lit(3), lit(8), SPREAD], Number(span=5)),
     "and.b32 of data": ([Number(0, UNBOUNDED, 4), lit(3)], Number(span=3)),
+    "and.b32 with places for all lanes": ([Number(0, 7, 4), lit(124)], Number(0, 124, UNBOUNDED)),
+    "and.b32 with fewer": ([Number(0, 7, 4), lit(123)], Number(span=123)),
+    "and.b32 of lanes far apart": ([Number(0, 7, UNBOUNDED), lit(31)], Number(0, 31, UNBOUNDED)),
+    "and.b32 of lanes far apart, with fewer": ([Number(0, 7, UNBOUNDED), lit(30)], Number(span=30)),
+    "and.b32 of what grows and is apart": ([Number(1, 0, 1), lit(255)], Number(span=255)),
+    "rem.u32 with places for all lanes": ([Number(0, 7, 8), lit(1000)], Number(0, 1000, UNBOUNDED)),
     "and.b32 of a negative number": ([ANY, lit(-4)], ANY),
     "and.b32 of two": ([ANY, COUNTER], ANY),
     "or.b32": ([COUNTER, SPREAD], Number(8, 3)),
@@ -147,6 +153,8 @@ def reused(
 MOVE = "mov.u64 %rd20, %rd22; STORE"
 ADVANCE = "add.u64 %rd22, %rd22, {};"
 NARROW = "and.b32 %r20, %value, 3; mul.wide.u32 %rd21, %r20, 4; add.u64 %rd20, %rd22, %rd21; STORE"
+RING = """shl.b32 %r20, %tid_x, 3; and.b32 %r21, %value, 7; add.s32 %r20, %r20, %r21; and.b32 %r20, %r20, {};
+mul.wide.u32 %rd21, %r20, 4; add.u64 %rd20, %other, %rd21; STORE"""
 INNER = """mov.u64 %rd20, %rd22; mov.u64 %rd23, %rd22; mov.u32 %r30, 0;
 INNER: add.u64 %rd21, %rd20, 8; st.global.u32 [%rd21], %value; {}
 add.u32 %r30, %r30, 1; setp.lt.u32 %p10, %r30, 8; @%p10 bra INNER;"""
@@ -165,6 +173,8 @@ PLACES = {
         "mul.wide.u32 %rd25, %tid_x, 4; add.u64 %rd25, %other, %rd25;", "add.u64 %rd25, %rd25, 64;"
     ),
     "places found in data": (False, "mul.wide.u32 %rd21, %value, 4; add.u64 %rd20, %other, %rd21; STORE", "", ""),
+    "places of the thread's own in a ring of all threads": (True, RING.format(2047), "", ""),
+    "places in a ring that is too small for a warp": (False, RING.format(127), "", ""),
     "on by a register": (False, NARROW, "cvt.u64.u32 %rd24, %n;", "add.u64 %rd22, %rd22, %rd24;"),
     "another register, and something": (
         True, "mov.u64 %rd20, %rd25; STORE", "mov.u64 %rd25, %rd22;", "add.u64 %rd25, %rd22, 64;"
