@@ -15,6 +15,7 @@ from tests.fuzz import (
     natural_queues,
     natural_records,
     natural_sums,
+    natural_updates,
 )
 from tests.fuzz.cuda_kernels import Kernel
 from tests.fuzz.cuda_memory import Mode, formals
@@ -27,6 +28,7 @@ IDEAS: dict[str, tuple[Callable[[Site], Piece | None], ...]] = {
     "indices": natural_indices.PIECES,
     "queues": natural_queues.PIECES,
     "sums": natural_sums.PIECES,
+    "updates": natural_updates.PIECES,
     "exits": natural_exits.PIECES,
     "records": natural_records.PIECES,
 }
@@ -36,7 +38,7 @@ _FORMS = (
     *("if else",) * 2,
     "switch",
     *("while",) * 4,
-    *("for variable",) * 5,
+    *("for variable",) * 7,
     *("while in if",) * 2,
     *("for variable in if",) * 3,
     *("if in while",) * 2,
@@ -214,9 +216,10 @@ class _Kernel:
 
     def _loop(self, word: str, loop: Loop, y: str, path: list[str]) -> list[str]:
         pragma = f"#pragma ccc {word}{self.words()}"
-        if word == "while" or self.chance(0.3):
+        if word == "while" or self.chance(0.2):
             pragma += self.draw.choice(("", "", "", " chunk(2)", " chunk(4)"))
-        unroll = self.draw.choice(_UNROLLED)
+        # A counted loop that nvcc unrolls is not expanded.
+        unroll = self.draw.choice(_UNROLLED) if word == "while" or self.chance(0.3) else ""
         return [loop.before, pragma, unroll, loop.head, loop.begin, y, *path, loop.step, loop.end]
 
     def words(self) -> str:

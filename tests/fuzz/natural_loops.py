@@ -55,7 +55,6 @@ _MARKED = (
 
 _COUNTED = (
     ("unsigned q = 0u; q < {len}; q++", "q"),
-    ("unsigned q = 0u; q < {len}; q++", "q"),
     ("int q = (int)({x} & 63u); q < (int)({x} & 63u) + (int){len}; q++", "(unsigned)q - ({x} & 63u)"),
     ("int q = (int){len} - 1; q >= 0; q--", "(unsigned)q"),
     ("unsigned q = {len}; q-- > 0u;", "q"),
@@ -100,7 +99,7 @@ def marked(site: Site) -> Loop:
 
 def counted(site: Site, length: str, x: str) -> Loop:
     """A loop of ``length`` inner iterations at most, which is below 16."""
-    head, number = site.draw.choice(_COUNTED)
+    head, number = site.draw.choice(_COUNTED) if site.chance(0.65) else _COUNTED[0]
     if "1u << {len}" in head and site.chance(0.5):
         head, number = _COUNTED[0]
     q, w = site.name("q"), site.name("w")

@@ -26,7 +26,8 @@ DRAWN = {
         "unsigned char c",
         ">> 16 & 31u",
         "uint4",
-        r"ring \+ me \* 64u",
+        r"ring\[\(*me \* 64u",
+        r"tile\[",
     ),
     "queues": (
         r"atomicAdd\(&count\[112u\], 1u\)",
@@ -36,6 +37,16 @@ DRAWN = {
         r"atomicAdd\(&count\[113u",
     ),
     "sums": (r"y\d+\[at\]", "n < 0 \\? a", "reals", r"_both\d+\(y(\d+), y\1", r"both\d+\(const", "reduce"),
+    "updates": (
+        r"\? \(unsigned\)k|= \(\w+\)k;",
+        r"\* 31",
+        "<< 1",
+        "swap",
+        "fmaf",
+        "unsigned char s",
+        "else s",
+        r"\+= s\d",
+    ),
     "exits": ("goto", "break;", "continue;", "switch", "= true;", "return;"),
     "records": (
         "float3",
@@ -48,6 +59,7 @@ DRAWN = {
         r"\[&\]",
         "Item",
         "bool list",
+        "\\*--",
         "half_sum",
     ),
 }
