@@ -90,7 +90,7 @@ def insert(site: Site) -> Piece | None:
 
     def one(value: str) -> list[str]:
         slot, key, old = site.name("slot"), site.name("key"), site.name("old")
-        step = f"{slot} = ({slot} + {site.draw.choice((1, 1, 3))}u) & (cap - 1u);"
+        step = f"{slot} = ({slot} + {stride}u) & (cap - 1u);"
         start = f"unsigned {slot} = hash32({value}) & (cap - 1u);"
         if unique:
             # Two of one inner iteration differ, too.
@@ -121,7 +121,8 @@ def insert(site: Site) -> Piece | None:
             "}",
         ]
 
-    unique = site.chance(0.6)
+    # All that look for a key try the same places.
+    unique, stride = site.chance(0.6), site.draw.choice((1, 1, 3))
     path = one(site.inside())
     if site.chance(0.35):
         path += one(site.inside())
