@@ -167,6 +167,28 @@ def arrays(site: Site) -> Piece | None:
     return _piece(site, begin, path, result)
 
 
+def pointers(site: Site) -> Piece | None:
+    """Pointers into local memory that live across the path, or change in it."""
+    name, p, v = site.name("list"), site.name("p"), site.inside()
+    if site.chance(0.5):
+        begin = (f"unsigned {name}[8]; unsigned* {p} = {name};", f"*{p}++ = x; *{p}++ = at;")
+        push = f"if ({p} < {name} + 8) *{p}++ = {v};"
+        pop = f"if ({p} > {name} + 1 && {site.condition()}) y ^= *--{p};"
+        path = tuple(site.draw.sample((push, pop), site.draw.choice((1, 2))))
+        result = f"{p}[-1] + (unsigned)({p} - {name}) * 7u"
+    else:
+        other = site.name("list")
+        begin = (
+            f"unsigned {name}[4] = {{x, 1u, at, 3u}}, {other}[4] = {{at, 5u, x, 7u}};",
+            f"unsigned* {p} = (x & 1u) ? {name} : {other};",
+        )
+        path = (f"{p}[{site.draw.choice(('k', 'y', 'x'))} & 3u] += {v};",)
+        if site.chance(0.4):
+            path = (*path, f"if ({site.condition()}) {p} = {p} == {name} ? {other} : {name};")
+        result = f"{name}[x & 3u] * 3u + {other}[at & 3u] + {p}[1]"
+    return _piece(site, begin, path, result)
+
+
 def halves(site: Site) -> Piece | None:
     h = site.name("h")
     begin = (f"unsigned short {h} = half_from(0.5f);",)
@@ -174,4 +196,4 @@ def halves(site: Site) -> Piece | None:
     return _piece(site, begin, path, f"(unsigned){h}")
 
 
-PIECES = (vectors, vectors, fields, unions, states, states, arrays, arrays, halves)
+PIECES = (vectors, vectors, fields, unions, states, states, arrays, arrays, pointers, pointers, halves)
