@@ -7,17 +7,17 @@ from __future__ import annotations
 from tests.fuzz.natural_pieces import Piece, Site
 
 _TYPES = (
-    "unsigned",
-    "int",
-    "unsigned",
+    *("unsigned", "int") * 3,
     "unsigned char",
     "short",
+    "unsigned short",
     "long long",
     "unsigned long long",
-    "unsigned short",
 )
 _UPDATES = (
-    "{s} += {v};",
+    *("{s} += {v};",) * 4,
+    *("if ({c}) {s}++;",) * 2,
+    *("if ({v} < {s}) {s} = {v};",) * 2,
     "{s} -= {v};",
     "{s} = {v} - {s};",
     "{s} = {s} * 31 + {v};",
