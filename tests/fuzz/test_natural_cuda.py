@@ -86,10 +86,10 @@ def drawn(idea: str) -> list[Kernel]:
 @pytest.mark.nvcc
 @pytest.mark.parametrize("seed", [3])
 def test_natural_kernels_keep_their_results(seed: int) -> None:
-    found = hunt(seed, 5, ideas=tuple(IDEAS))
+    found = hunt(seed, 4, ideas=tuple(IDEAS))
     assert not found.failure
     assert [outcome.detail for outcome in found.outcomes if outcome.find] == []
-    assert Counter(outcome.verdict for outcome in found.outcomes)["accepted"] >= 3
+    assert Counter(outcome.verdict for outcome in found.outcomes)["accepted"] >= 2
 
 
 @pytest.mark.parametrize("idea", IDEAS)
