@@ -37,9 +37,8 @@ ALLOWED: dict[tuple[str, str], str] = {
         "and max min or xor",
     ): "the opcode that is emitted for an operator of a pragma",
     ("ccc/legality/conflicts.py", "and not or"): "how the predicate of a branch is made, opcode by opcode",
-    ("ccc/legality/guards.py", "and not setp"): "how the predicate of a branch is made, opcode by opcode",
+    ("ccc/legality/guards.py", "and not"): "how the predicate of a branch is made, opcode by opcode",
     ("ccc/legality/guards.py", "and or"): "how the predicate of a branch is made, opcode by opcode",
-    ("ccc/legality/guards.py", "and setp"): "how the predicate of a branch is made, opcode by opcode",
     (
         "ccc/legality/iteration_accesses.py",
         "tex tld4",

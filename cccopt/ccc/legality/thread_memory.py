@@ -73,6 +73,9 @@ class ThreadMemory:
         """
         instruction = self.view.body[statement]
         assert isinstance(instruction, Instruction)
+        if self.region.annotation.kind == Kind.GRID and isa.facts(instruction).space == "global":
+            # Iterations were threads of different blocks, which nothing orders: they cannot share scratch there.
+            return False
         size = access_size(instruction)
         bases = [o.base for o in instruction.operands if isinstance(o, Address)]
         found = [self._of_operand(statement, base, self._carried, self._known) for base in bases]
@@ -174,7 +177,7 @@ class ThreadMemory:
     def _of_carried(self, name: str) -> Number:
         if self.region.annotation.kind == Kind.GRID:
             # A loop over blocks carries nothing but the index of the block.
-            return Number(growth=SYMBOLIC)
+            return Number(growth=SYMBOLIC, counter=name)
         reaching = self.view.reaching
         steps = {self._step(name, reaching.reaching_end(b, name), name, {}) for b in self._latches}
         step = steps.pop() if len(steps) == 1 else None
@@ -184,7 +187,7 @@ class ThreadMemory:
         apart = self._apart(self._first, name)
         # If lanes start to count at unknown numbers, a counter is not an address of their own yet; a pointer is.
         counts = apart == UNBOUNDED and isa.width(self.view.types[name]) <= 32
-        return Number(growth=step, apart=0 if counts else apart)
+        return Number(growth=step, apart=0 if counts else apart, counter=name)
 
     def _moves(self, name: str) -> bool:
         """Whether a register at the end of each iteration is what it held plus additions, none on some ways."""
@@ -296,9 +299,8 @@ class ThreadMemory:
             return replace(DATA, span=values_of(facts.types[0]))
         if not facts.pure:
             return DATA
-        return combined(
-            statement, [self._of_operand(index, o, carried, known) for o in statement.operands[1:]]
-        )
+        sources = [self._of_operand(index, o, carried, known) for o in statement.operands[1:]]
+        return combined(statement, sources, index)
 
     @cached_property
     def _slice(self) -> frozenset[int]:

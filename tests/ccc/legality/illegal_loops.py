@@ -165,7 +165,7 @@ LIVE_OUTS = {
         {"body": inner_loop(FOLD), "behind": f"setp.gt.u32 %p7, %x, 9; @%p7 bra LATCH; {STORE_X}"},
         {"body": inner_loop(FOLD), "behind": STORE_X},
         at=VARIABLE,
-        says="into a local variable before it",
+        says="into a local variable before the path",
     ),
     "a sum over the path's runs": Rule(
         "CCC035",

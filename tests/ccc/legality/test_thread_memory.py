@@ -7,6 +7,8 @@ scratch[i] = x;                     another place in each iteration: fine
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cccopt.ccc.function.code import op
@@ -15,6 +17,7 @@ from cccopt.ccc.legality.growth import (
     SYMBOLIC,
     UNBOUNDED,
     Number,
+    Scrambled,
     additions,
     combined,
     joined,
@@ -101,7 +104,54 @@ COMBINED = {
 @pytest.mark.parametrize("name", COMBINED)
 def test_numbers_are_combined_as_the_instruction_combines_them(name: str) -> None:
     sources, result = COMBINED[name]
-    assert combined(made(name.split()[0], len(sources)), sources) == result
+    found = combined(made(name.split()[0], len(sources)), sources)
+    assert replace(found, scrambled=None) == result
+
+
+def scrambled(number: Number, index: int, *, by: str = "shr.u32") -> Number:
+    """What statement ``index`` makes of a number by arithmetic that is not followed."""
+    return combined(made(by, 2), [number, Number()], index)
+
+
+def test_what_is_computed_from_an_iterations_number_does_not_grow_with_it() -> None:
+    counter = Number(8, 0, 4, counter="%i")
+    quotient = scrambled(counter, 5)
+    assert quotient == Number(span=UNBOUNDED, scrambled=Scrambled(5, counter="%i"))
+    times = combined(made("mul.lo.u32", 2), [quotient, lit(3)], 6)
+    remainder = combined(made("sub.u32", 2), [counter, times], 7)
+    assert remainder == Number(span=UNBOUNDED, scrambled=Scrambled(5, -3, 8, "%i"))
+    # So are remainders that a mask gives, and what is computed from them.
+    assert scrambled(remainder, 8, by="xor.b32").scrambled == Scrambled(8, counter="%i")
+    masked = combined(made("and.b32", 2), [COUNTER, lit(1016)], 9)
+    assert combined(made("sub.u32", 2), [COUNTER, masked], 10).growth == 0
+    assert scrambled(LANE, 5).scrambled is None
+
+
+def test_a_remainder_is_the_threads_own_if_more_than_the_dividend_is_apart() -> None:
+    dividend = Number(8, 0, 4, counter="%i")
+    times = combined(made("mul.lo.u32", 2), [scrambled(dividend, 5), lit(-3)], 6)
+    with_lane = combined(made("mad.lo.u32", 3), [dividend, lit(64), LANE], 7)
+    for number, apart in [(dividend, 0), (with_lane, 260), (Number(8, 0, 260, counter="%j"), 260)]:
+        assert combined(made("add.u32", 2), [number, times], 8).apart == apart
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "growth"),
+    [(lit(64), lit(16), 128), (lit(48), lit(16), 128), (lit(47), lit(16), 0), (Number(), lit(16), 128),
+     (lit(64), Number(), 0), (lit(1), lit(1), 0)],
+    ids=["wide rows", "rows as wide as columns need", "narrower ones", "a pitch", "an unknown column", "their sum"],
+)  # fmt: skip
+def test_a_quotient_and_its_remainder_grow_together(row: Number, column: Number, growth: float) -> None:
+    """``i / 3 * row + i % 3 * column``."""
+    quotient = scrambled(COUNTER, 5)
+    remainder = combined(made("mad.lo.u32", 3), [quotient, lit(-3), COUNTER], 6)
+    of_row = combined(made("mul.lo.u32", 2), [quotient, row], 7)
+    of_column = combined(made("mul.lo.u32", 2), [remainder, column], 8)
+    for terms in ([of_row, of_column], [of_column, of_row]):
+        assert combined(made("add.u32", 2), terms, 9).growth == growth
+    # Not with the remainder of another division.
+    other = combined(made("mad.lo.u32", 3), [scrambled(COUNTER, 4), lit(-3), COUNTER], 6)
+    assert combined(made("add.u32", 2), [of_row, other], 9).growth == 0
 
 
 def test_a_number_is_fixed_that_neither_grows_nor_spreads() -> None:

@@ -1,0 +1,61 @@
+// Scratch of a thread whose slot is computed from the number of the iteration, and tiles that are found like that.
+
+#define SLOTS(NAME, TYPE, SLOT)                                                                       \
+    extern "C" __global__ void NAME(int n, const int* a, int* out) {                                  \
+        __shared__ int slots[64 * 64];                                                                \
+        for (int q = threadIdx.x; q < 64 * 64; q += blockDim.x) slots[q] = 0;                         \
+        __syncthreads();                                                                              \
+        _Pragma("ccc for block(64)")                                                                  \
+        for (TYPE i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {    \
+            _Pragma("ccc if")                                                                         \
+            if (a[i] & 1) {                                                                           \
+                int v = a[i];                                                                         \
+                for (int k = 0; k < 9; ++k) v = v * 5 + 1;                                            \
+                slots[(SLOT) * 64 + threadIdx.x] += v;                                                \
+                out[i] = slots[(SLOT) * 64 + threadIdx.x];                                            \
+            }                                                                                         \
+        }                                                                                             \
+    }
+
+SLOTS(by_a_power_of_two, int, i % 8)
+SLOTS(by_a_power_of_two_unsigned, unsigned, i % 8)
+SLOTS(by_another_number, int, i % 7)
+SLOTS(by_another_number_unsigned, unsigned, i % 7)
+SLOTS(by_another_number_in_64_bits, long long, i % 10)
+SLOTS(by_hand, int, i - i / 6 * 6)
+SLOTS(from_the_end, int, 63 - i % 64)
+SLOTS(of_a_multiple, int, (i * 5) % 16)
+SLOTS(of_bits, int, (i >> 4) & 7)
+SLOTS(of_a_quotient, int, (i / 3) % 5)
+SLOTS(of_a_sum, unsigned, (i + (i >> 3)) % 4)
+
+#define TILES(NAME, WIDTH)                                                        \
+    extern "C" __global__ void NAME(int n, const int* a, int* out, int w) {       \
+        _Pragma("ccc for block(16, 4)")                                           \
+        for (int b = blockIdx.x; b < n; b += gridDim.x) {                         \
+            int y = b / (WIDTH), x = b % (WIDTH);                                 \
+            int p = (y * 4 + threadIdx.y) * (w * 16) + x * 16 + threadIdx.x;      \
+            _Pragma("ccc if")                                                     \
+            if (a[p] & 1) {                                                       \
+                int v = a[p];                                                     \
+                for (int k = 0; k < 9; ++k) v = v * 5 + 1;                        \
+                out[p] = v;                                                       \
+            }                                                                     \
+        }                                                                         \
+    }
+
+TILES(tiles_in_rows, w)
+TILES(tiles_in_rows_of_ten, 10)
+
+#pragma ccc grid
+extern "C" __global__ void rows_of_blocks(int n, const int* a, int* out, int w) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    int y = i / 10, x = i % 10, p = y * w + x;
+#pragma ccc if
+    if (a[p] & 1) {
+        int v = a[p];
+        for (int k = 0; k < 9; ++k) v = v * 5 + 1;
+        out[p] = v;
+    }
+}

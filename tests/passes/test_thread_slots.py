@@ -1,0 +1,53 @@
+"""Places that each thread has for itself, if a remainder finds them, and places of tiles, which iterations share out.
+
+nvcc computes `i % 7` as `i - i / 7 * 7`. Such a remainder comes back, although `i` in it grows.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from cccopt.ccc.outcome.refusal import Refusal
+from tests.kernels.running import CUDA, Arguments, Launch, compare, compiled, only, rewritten
+
+pytestmark = pytest.mark.nvcc
+
+TEXT = (CUDA / "thread_slots.cu").read_text()
+SLOTS = re.findall(r"^SLOTS\((\w+),", TEXT, re.MULTILINE)
+TILES = {"tiles_in_rows": 3, "tiles_in_rows_of_ten": 10}
+
+
+@pytest.mark.parametrize("kernel", SLOTS)
+@pytest.mark.parametrize("arch", ["sm_90", "sm_100"])
+def test_a_remainder_finds_places_of_the_thread(kernel: str, arch: str) -> None:
+    for form in ("split", "carried"):
+        with pytest.raises(Refusal, match="CCC037"):
+            rewritten(only(compiled("thread_slots", arch), kernel), form)
+
+
+def tiled(width: int, launch: Launch) -> Arguments:
+    tiles = 4 * width
+    data = np.random.default_rng(3).integers(0, 99, tiles * 64).astype(np.int32)
+    return [tiles, data, np.zeros_like(data), width]
+
+
+@pytest.mark.parametrize("kernel", TILES)
+def test_rows_and_columns_of_tiles_are_places_of_the_iteration(kernel: str) -> None:
+    module = only(compiled("thread_slots", "sm_90"), kernel)
+    launches = [Launch(3, (16, 4), 2)]
+    ran = compare(module, kernel, lambda launch: tiled(TILES[kernel], launch), launches, forms=("split",))
+    assert ran["split"]["push"]
+
+
+def test_threads_of_different_blocks_share_no_scratch_in_global_memory() -> None:
+    module = only(compiled("thread_slots", "sm_90"), "rows_of_blocks")
+    launches = [Launch(6, 64, 1), Launch(3, 33, 1)]
+
+    def make(launch: Launch) -> Arguments:
+        data = np.random.default_rng(3).integers(0, 99, 1000).astype(np.int32)
+        return [launch.threads - 5, data, np.zeros_like(data), 12]
+
+    assert compare(module, "rows_of_blocks", make, launches, forms=("split",))["split"]
