@@ -94,7 +94,7 @@ def _zeros(text: str, count: int, type_: np.dtype[Any]) -> Array:
     try:
         return np.zeros(count, type_)
     except (MemoryError, ValueError, OverflowError) as problem:
-        raise bad_argument(text, "it does not fit into memory", "take fewer elements") from problem
+        raise bad_argument(text, "it does not fit into memory", "use fewer elements") from problem
 
 
 def _load(path: Path) -> Array:

@@ -246,10 +246,10 @@ def _without_rewrite(compiler: DeviceCompiler, plain: str, settings: Settings) -
     trouble = Diagnostic(
         "CCC087",
         severity,
-        "annotations have no effect on code that is generated at link time",
-        why="with -dlto, code=lto_* or -optix-ir, nvcc passes an intermediate form on to the linker and ignores"
-        " any PTX",
-        help="compile annotated files without link-time optimization, or with --ccc=off",
+        "annotations have no effect on code that is not generated from PTX",
+        why="with -dlto, code=lto_* or -optix-ir, nvcc generates an intermediate form, for the linker or for OptiX, and"
+        " ignores any PTX",
+        help="compile annotated files without link-time optimization or -optix-ir, or with --ccc=off",
     )
     if severity is Severity.ERROR:
         raise CccError(trouble)

@@ -50,17 +50,17 @@ def compiled(
     counters, including those of what ``mark`` marks. ``what`` says which counts: `DEFAULT`, `ALL`, `SAMPLED` or
     `DETAILED` of `cccopt.toolchain.options`.
 
-    The stub file is rewritten. Raises CccError for code that is generated at link time (CCC087) and for a stub file of
+    The stub file is rewritten. Raises CccError for code that is not generated from PTX (CCC087) and for a stub file of
     an unknown form (CCC084).
     """
     if call.links_late:
         raise CccError(
             error(
                 "CCC087",
-                "code that is generated at link time cannot be given counters",
-                why="with -dlto, code=lto_* or -optix-ir, nvcc passes an intermediate form on to the linker and"
-                " ignores any PTX",
-                help="compile without link-time optimization, or without --ccc-instrument",
+                "code that is not generated from PTX cannot be given counters",
+                why="with -dlto, code=lto_* or -optix-ir, nvcc generates an intermediate form, for the linker or for"
+                " OptiX, and ignores any PTX",
+                help="compile without link-time optimization or -optix-ir, or without --ccc-instrument",
             )
         )
     with call.with_lines.running(with_header(strip(text), call.file)) as tool:

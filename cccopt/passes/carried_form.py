@@ -90,7 +90,7 @@ def remarks(region: Region, cause: Refusal | None) -> tuple[Diagnostic, ...]:
             "CCC028",
             "each task of this loop is the rest of an iteration",
             region.annotation.place,
-            f"a path alone cannot be deferred: {first.message} ({first.code})",
+            f"a path cannot be deferred by itself: {first.message} ({first.code})",
             to_defer(cause),
         ),
     )

@@ -191,7 +191,7 @@ def _why_here(cause: Refusal | None, *, by_cost: bool) -> str:
     first = cause.diagnostics[0]
     if by_cost:
         return (
-            f"a path alone cannot be deferred: {first.message} ({first.code}); the rest of each iteration"
+            f"a path cannot be deferred by itself: {first.message} ({first.code}); the rest of each iteration"
             " could move to another lane (`--ccc-form=carried`), but letting lanes wait is expected to be faster"
         )
     return f"tasks cannot move to other lanes: {first.message} ({first.code}); {first.why}"

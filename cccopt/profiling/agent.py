@@ -52,7 +52,7 @@ def agent() -> Path:
     raise CccError(
         error(
             "CCC082",
-            f"cannot write the cache folder {', '.join(f'`{place.parent.parent}`' for place in places)}",
+            f"cannot write to a cache folder; tried {', '.join(f'`{place.parent.parent}`' for place in places)}",
             why="; ".join(reasons),
             help="set CCCOPT_CACHE to a folder that can be written",
         )

@@ -110,7 +110,7 @@ def shadow_toolkit(nvcc: Nvcc) -> Path:
     raise CccError(
         error(
             "CCC082",
-            f"cannot write the cache folder {tried}",
+            f"cannot write to a cache folder; tried {tried}",
             why="; ".join(reasons),
             help="set CCCOPT_CACHE to a folder that can be written",
         )

@@ -239,7 +239,7 @@ def test_link_time_code_is_refused(
 ) -> None:
     assert main(["--ccc-instrument", *words, "-c", "kernels.cu"]) == 1
     assert (
-        "error[CCC087]: code that is generated at link time cannot be given counters"
+        "error[CCC087]: code that is not generated from PTX cannot be given counters"
         in capfd.readouterr().err
     )
     assert not Path("kernels.o").exists()

@@ -53,7 +53,8 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC041", "CCC047"),
     ),
     (
-        "blocks of a kernel marked `grid` do not wait for each other and share nothing",
+        "a kernel marked `grid` does not wait for other threads or blocks and has no shared memory of its own; the"
+        " functions that it calls can be in a loop over blocks; all lanes reach its warp-wide operations",
         ("CCC060", "CCC061", "CCC062", "CCC063"),
     ),
     (

@@ -49,7 +49,7 @@ WAITING = Rule(
     "the marked loop may wait for another thread",
     "how long the loop, or a loop or recursion in it, runs depends on what an atomic, volatile or ordered access"
     " returns, and the lane that determines this value may itself be waiting for this lane",
-    "let a count or the lane's own progress end it, or move an inner loop out of the marked one",
+    "make the loop end on a count or on the lane's own progress, or move an inner loop out of the marked one",
 )
 EXCHANGE = Rule(
     "CCC109",

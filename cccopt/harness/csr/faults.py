@@ -30,7 +30,7 @@ _HELP = {
     "with the numbers of rows, columns and entries comes next, then one `row column value` per line, with rows and "
     "columns counted from 1",
     EDGES: "write one edge per line, `from to` or `from to value`, with vertices counted from 0; comments "
-    "begin with `#`",
+    "begin with `#` or `%`",
     DIMACS: "the file has one line `p sp VERTICES ARCS`, then one `a from to length` per line, with vertices "
     "counted from 1; comments begin with `c`",
 }
