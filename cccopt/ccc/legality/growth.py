@@ -23,6 +23,12 @@ UNBOUNDED = math.inf
 _LANES = 32
 """In a warp."""
 
+_RANGE = float(1 << 24)
+"""What a quotient spans, times its divisor, at least: an offset that spans less does not make up for growth."""
+
+_WIDE = 1 << 16
+"""A mask below this gives an offset. Others, of high bits above all, give the rest of a number without one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scrambled:
@@ -121,7 +127,7 @@ def _combined(statement: Instruction, sources: Sequence[Number], index: int) -> 
 
 def _sum(a: Number, b: Number, index: int) -> Number:
     for one, other in ((a, b), (b, a)):
-        if one.scrambled is not None and other.growth:
+        if one.scrambled is not None and other.growth and one.span >= _RANGE:
             # A remainder, for example: `i - i / 3 * 3` comes back, and like `i / 3` it belongs to no thread. What is
             # subtracted from another counter may leave what is the thread's own in that.
             own = 0 if one.scrambled.counter and one.scrambled.counter == other.counter else other.apart
@@ -215,12 +221,13 @@ def _opaque(statement: Instruction, sources: Sequence[Number], index: int) -> Nu
     span = UNBOUNDED
     arithmetic = isa.facts(statement).arithmetic
     if arithmetic is Arithmetic.CONJUNCTION and literals and literals[-1] >= 0:
-        span = literals[-1]
+        mask = literals[-1]
+        span = mask if mask < _WIDE or mask & (mask + 1) == 0 else UNBOUNDED
     elif arithmetic is Arithmetic.REMAINDER and sources[-1].value:
         span = abs(sources[-1].value)
     if span != UNBOUNDED:
         own = apart if _parts_lanes(span, sources) else 0
-        return Number(span=span, apart=own, scrambled=_scrambled(index, *sources))
+        return Number(span=span, apart=own, scrambled=_scrambled(index, *sources) if span >= _WIDE else None)
     unsigned = statement.parts[-1] in ("u32", "u64")
     if arithmetic is Arithmetic.RIGHT_SHIFT and sources[-1].value is not None and unsigned:
         span = float((1 << max(isa.width(statement.parts[-1]) - sources[-1].value, 0)) - 1)

@@ -122,8 +122,13 @@ def test_what_is_computed_from_an_iterations_number_does_not_grow_with_it() -> N
     assert remainder == Number(span=UNBOUNDED, scrambled=Scrambled(5, -3, 8, "%i"))
     # So are remainders that a mask gives, and what is computed from them.
     assert scrambled(remainder, 8, by="xor.b32").scrambled == Scrambled(8, counter="%i")
-    masked = combined(made("and.b32", 2), [COUNTER, lit(1016)], 9)
-    assert combined(made("sub.u32", 2), [COUNTER, masked], 10).growth == 0
+    for mask, grows in [(0x0FFFFFF8, False), (0x7FFFFFFF, False), (7, True), (124, True)]:
+        masked = combined(made("and.b32", 2), [COUNTER, lit(mask)], 9)
+        assert bool(combined(made("sub.u32", 2), [COUNTER, masked], 10).growth) is grows
+    # Few bits of it do not make up for its growth.
+    assert combined(
+        made("add.u32", 2), [COUNTER, combined(made("shr.u32", 2), [Number(9), lit(28)], 9)], 10
+    ).growth
     assert scrambled(LANE, 5).scrambled is None
 
 
