@@ -20,9 +20,8 @@ The first R blocks of a launch, as many as the device runs at once, do the work 
 
 Requirements: neither blocks nor the threads of a block wait for each other; they share no memory of the block; nothing
 that the kernel calls reads the block index or ends the thread. The kernel allocates nothing on its stack, which only a
-return frees. Warp-wide operations must be at places that the whole
-warp reaches, because lanes that returned early stay in the loop. A kernel without a marked path of its own is not
-changed.
+return frees. Warp-wide operations must be at places that the whole warp reaches, because lanes that returned early stay
+in the loop. A kernel without a marked path of its own is not changed.
 
 Safety: ASSUMES that the order of blocks does not matter, as the pragma says.
 """

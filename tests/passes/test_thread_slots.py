@@ -28,6 +28,12 @@ def test_a_remainder_finds_places_of_the_thread(kernel: str, arch: str) -> None:
             rewritten(only(compiled("thread_slots", arch), kernel), form)
 
 
+@pytest.mark.parametrize("arch", ["sm_90", "sm_100"])
+def test_a_row_that_a_condition_replaces_comes_back(arch: str) -> None:
+    with pytest.raises(Refusal, match="CCC037"):
+        rewritten(only(compiled("thread_slots", arch), "rows_that_end_early"), "carried")
+
+
 def tiled(width: int, launch: Launch) -> Arguments:
     tiles = 4 * width
     data = np.random.default_rng(3).integers(0, 99, tiles * 64).astype(np.int32)

@@ -23,6 +23,9 @@ UNBOUNDED = math.inf
 _LANES = 32
 """In a warp."""
 
+MIXED = -1
+"""In place of a statement: which one computes the number depends on a condition."""
+
 _RANGE = float(1 << 24)
 """What a quotient spans, times its divisor, at least: an offset that spans less does not make up for growth."""
 
@@ -161,7 +164,7 @@ def _both_scrambled(a: Scrambled, b: Scrambled, apart: float, index: int) -> Num
     """The sum of two scrambled numbers. A quotient and the remainder of the same division grow together, as a row and a
     column do, if the factor of the quotient is at least what it was subtracted with.
     """
-    if a.of == b.of and bool(a.rest) != bool(b.rest):
+    if a.of == b.of != MIXED and bool(a.rest) != bool(b.rest):
         remainder, quotient = (a, b) if a.rest else (b, a)
         if abs(quotient.factor) >= abs(remainder.factor):
             return Number(remainder.rest, UNBOUNDED, apart)
@@ -238,9 +241,10 @@ def _opaque(statement: Instruction, sources: Sequence[Number], index: int) -> Nu
     return Number(span=span, apart=apart, scrambled=_scrambled(index, *sources))
 
 
-def _scrambled(index: int, *sources: Number) -> Scrambled | None:
-    """What statement ``index`` scrambles: numbers that grow, and what is computed from them."""
-    counters = {n.scrambled.counter if n.scrambled else n.counter for n in sources if n.growth or n.scrambled}
+def _scrambled(index: int, *sources: Number, growing: bool = True) -> Scrambled | None:
+    """What statement ``index`` scrambles: numbers that grow, unless not ``growing``, and what is computed from them."""
+    found = (n for n in sources if n.scrambled or (growing and n.growth))
+    counters = {n.scrambled.counter if n.scrambled else n.counter for n in found}
     return Scrambled(index, counter=counters.pop() if len(counters) == 1 else "") if counters else None
 
 
@@ -261,7 +265,7 @@ def joined(numbers: Sequence[Number], spread: float) -> Number:
     values = [number.value for number in numbers if number.value is not None]
     if len(values) == len(numbers):
         return Number(span=max(values) - min(values) + spread, apart=apart)
-    scrambled = next((number.scrambled for number in numbers if number.scrambled), None)
+    scrambled = numbers[0].scrambled if len(numbers) == 1 else _scrambled(MIXED, *numbers, growing=False)
     if len({number.growth for number in numbers}) > 1:
         return replace(DATA, apart=apart, scrambled=scrambled)
     span = max(number.span for number in numbers) + (spread if len(numbers) == 1 else UNBOUNDED)

@@ -31,6 +31,7 @@ from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.growth import (
     DATA,
+    MIXED,
     SYMBOLIC,
     UNBOUNDED,
     Number,
@@ -282,9 +283,11 @@ class ThreadMemory:
                 statement = self.view.body[index]
                 if index in self._slice and isinstance(statement, Instruction):
                     number = self._of_statement(index, statement, carried, known)
-                    # If the guard does not hold, the old value is kept.
-                    kept = isa.is_conditional_write(statement)
-                    known[index] = replace(number, span=UNBOUNDED, value=None) if kept else number
+                    if isa.is_conditional_write(statement):
+                        # If the guard does not hold, the old value is kept.
+                        mixed = number.scrambled and replace(number.scrambled, of=MIXED)
+                        number = replace(number, span=UNBOUNDED, value=None, scrambled=mixed)
+                    known[index] = number
         return known
 
     def _of_statement(self, index: int, statement: Instruction, carried: _Carried, known: _Known) -> Number:

@@ -154,7 +154,9 @@ def test_a_quotient_and_its_remainder_grow_together(row: Number, column: Number,
     of_column = combined(made("mul.lo.u32", 2), [remainder, column], 8)
     for terms in ([of_row, of_column], [of_column, of_row]):
         assert combined(made("add.u32", 2), terms, 9).growth == growth
-    # Not with the remainder of another division.
+    # Not if the row may be another one, or with the remainder of another division.
+    chosen = joined([of_row, Number(span=UNBOUNDED)], 0)
+    assert combined(made("add.u32", 2), [chosen, of_column], 9).growth == 0
     other = combined(made("mad.lo.u32", 3), [scrambled(COUNTER, 4), lit(-3), COUNTER], 6)
     assert combined(made("add.u32", 2), [of_row, other], 9).growth == 0
 

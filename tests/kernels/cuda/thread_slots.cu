@@ -59,3 +59,18 @@ extern "C" __global__ void rows_of_blocks(int n, const int* a, int* out, int w) 
         out[p] = v;
     }
 }
+
+extern "C" __global__ void rows_that_end_early(int n, const int* a, int* out, int w) {
+#pragma ccc for block(16, 4)
+    for (int b = blockIdx.x; b < n; b += gridDim.x) {
+        int y = b / w, x = b % w;
+        if (a[b] & 2) y = 0;
+        int p = (y * 4 + threadIdx.y) * (w * 16) + x * 16 + threadIdx.x;
+#pragma ccc if
+        if (a[p] & 1) {
+            int v = out[p];
+            for (int k = 0; k < 9; ++k) v = v * 5 + 1;
+            out[p] = v;
+        }
+    }
+}
