@@ -112,7 +112,10 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 180)
     out = given.run or given.out
     if given.run:
-        names = given.only or sorted(path.parent.name for path in out.glob(f"*/{result.FILE}"))
+        there = sorted(path.parent.name for path in out.glob(f"*/{result.FILE}"))
+        if lacking := set(given.only).difference(there):
+            parser().error(f"{out} has no build of {', '.join(sorted(lacking))}")
+        names = given.only or there
         results = [result.read(out / name) for name in names]
     else:
         if not given.checkouts:

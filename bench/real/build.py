@@ -48,8 +48,10 @@ class Build:
 
 def copy_sources(program: Program, recipe: Recipe, checkouts: Sequence[Path], tree: Path) -> Path:
     """Copy what a build needs; returns the program's folder in the copy. `FileNotFoundError` without a checkout."""
-    root = next((each / program.checkout for each in checkouts if (each / program.checkout).is_dir()), None)
-    root = root or next((each for each in checkouts if each.name == program.checkout), None)
+    # A checkout may have a folder of its own name.
+    here = [each for each in checkouts if each.name == program.checkout]
+    roots = (*here, *(each / program.checkout for each in checkouts))
+    root = next((each for each in roots if (each / program.folder).exists()), None)
     if root is None:
         raise FileNotFoundError(f"no folder `{program.checkout}`, a checkout of {program.repository}")
     for part in (program.folder, *recipe.also):
@@ -102,7 +104,11 @@ def build(
     place = place.absolute()
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    folder = copy_sources(program, recipe, checkouts, place / "tree")
+    try:
+        folder = copy_sources(program, recipe, checkouts, place / "tree")
+    except OSError as problem:
+        (place / "log").write_text(f"{problem}\n")
+        return Build(place.name, False, 0.0, f"{problem}\n", ())
     if options is not None:
         annotate(folder, program.annotations)
     succeeded, seconds, log = compiled(recipe, folder, place, _compiler(options, place, commands))

@@ -248,8 +248,24 @@ def test_links_to_data_that_a_repository_does_not_hold_are_left_out(checkout: Pa
 
 
 def test_without_a_checkout_there_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"example\.org/made-up"):
-        build(PROGRAM, RECIPE, [tmp_path], tmp_path / "plain", None, COMMANDS)
+    made = build(PROGRAM, RECIPE, [tmp_path], tmp_path / "plain", None, COMMANDS)
+    assert not made.succeeded
+    assert "example.org/made-up" in made.log
+
+
+def test_a_checkout_may_have_a_folder_of_its_own_name(checkout: Path) -> None:
+    (checkout / "made-up" / "made-up").mkdir()
+    for given in (checkout, checkout / "made-up"):
+        assert build(PROGRAM, RECIPE, [given], checkout / "out", None, COMMANDS).succeeded
+
+
+def test_what_was_not_built_is_named(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["bench.real", "--run", str(checkout), "--only", "scale"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "has no build of scale" in capsys.readouterr().err
 
 
 def test_from_recipe_to_speedup(checkout: Path) -> None:
