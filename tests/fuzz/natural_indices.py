@@ -71,7 +71,8 @@ def _index(site: Site, most: int, k: str = "k") -> str:
     return f"{-low} + ({index})" if low else index
 
 
-def _update(site: Site, element: str, type: str, value: str) -> str:
+def updated(site: Site, element: str, type: str, value: str) -> str:
+    """A statement that changes ``element``."""
     given = f"(float)(({value}) & 255u)" if type == "float" else f"({type})({value})"
     forms = ["{e} = {v};", "{e} = {v};", "{e} += {v};", "{e} = ({t})({e} * 3 + {v});"]
     if type != "float":
@@ -90,12 +91,12 @@ def narrowed(site: Site) -> Piece | None:
     path, begin, after = [], [f"{type}* {name} = {row};"], []
     if site.chance(0.4):
         begin.append(f"{name}[{site.draw.randrange(8)}] = ({type})({site.outside()} & 127u);")
-    path.append(_update(site, element, type, site.inside()))
+    path.append(updated(site, element, type, site.inside()))
     if site.chance(0.45):
         other = f"{name}[{_index(site, most)}]"
         path.append(
             site.draw.choice(
-                (_update(site, other, type, site.inside()), f"{element} = ({type})({other} + ({type})3);")
+                (updated(site, other, type, site.inside()), f"{element} = ({type})({other} + ({type})3);")
             )
         )
     if site.chance(0.4):
@@ -108,7 +109,7 @@ def narrowed(site: Site) -> Piece | None:
             site.draw.choice(
                 (
                     site.keep(f"(unsigned){name}[{fixed}]"),
-                    _update(site, f"{name}[{fixed}]", type, site.outside()),
+                    updated(site, f"{name}[{fixed}]", type, site.outside()),
                     site.keep(f"(unsigned){name}[{_index(site, most, '(x & 15u)')}]"),
                 )
             )
@@ -128,14 +129,14 @@ def counted(site: Site) -> Piece | None:
     if kind == 0:
         step = site.draw.choice((1, 4, 16, 100, 128, 255))
         begin.append(f"unsigned char {c} = {site.draw.choice((0, 250, 255))};")
-        path = [_update(site, f"((unsigned char*){name})[{c}]", "unsigned char", value), f"{c} += {step};"]
+        path = [updated(site, f"((unsigned char*){name})[{c}]", "unsigned char", value), f"{c} += {step};"]
     elif kind == 1:
         begin.append(
             f"unsigned {c} = {site.draw.choice(('0x3000fu', '0u', '0xfffeu', '(x & 7u) * 0x10001u'))};"
         )
         path = [
-            _update(site, f"{name}[{c} >> 16 & 31u]", "unsigned", value),
-            _update(site, f"{name}[32u + ({c} & 31u)]", "unsigned", site.inside()),
+            updated(site, f"{name}[{c} >> 16 & 31u]", "unsigned", value),
+            updated(site, f"{name}[32u + ({c} & 31u)]", "unsigned", site.inside()),
             f"{c} += {site.draw.choice(('0x10001u', '0x10000u', '0x2ffffu', '(y & 1u) ? 1u : 0x10000u'))};",
         ]
     elif kind == 2:
@@ -148,14 +149,14 @@ def counted(site: Site) -> Piece | None:
     elif kind == 3:
         begin.append(f"short {c} = {site.draw.choice((0, 32767, -5))};")
         path = [
-            _update(site, f"{name}[{c} & 63]", "unsigned", value),
+            updated(site, f"{name}[{c} & 63]", "unsigned", value),
             f"{c} += {site.draw.choice((1, 64, 4096, -1))};",
         ]
     elif kind == 4:
         size = site.draw.choice(("5u", "8u", "7u", "(items & 7u | 1u)"))
         begin.append(f"unsigned {c} = {site.draw.choice(('0u', 'x & 3u', '4u'))} % {size};")
         path = [
-            _update(site, f"{name}[{c}]", "unsigned", value),
+            updated(site, f"{name}[{c}]", "unsigned", value),
             f"{c} = ({c} + {site.draw.choice((1, 2))}u) % {size};",
         ]
     else:
@@ -163,7 +164,7 @@ def counted(site: Site) -> Piece | None:
             f"unsigned long long {c} = {site.draw.choice(('0ull', '0xfffffffeull', '(unsigned long long)x << 32'))};"
         )
         path = [
-            _update(site, f"{name}[(unsigned)({c} >> 32) & 63u]", "unsigned", value),
+            updated(site, f"{name}[(unsigned)({c} >> 32) & 63u]", "unsigned", value),
             f"{c} += {site.draw.choice(('0x100000000ull', '0x40000000ull', '0x1000000001ull'))};",
         ]
     after = [site.keep(f"{name}[{site.draw.randrange(5)}]")] if site.chance(0.4) else []
@@ -200,7 +201,7 @@ def widths(site: Site) -> Piece | None:
     return Piece(tuple(path), begin, tuple(after), ordered=True, meeting=bool(after))
 
 
-_SCRATCH = (
+SCRATCH = (
     ("ring", "me * 64u + ({i} & 63u)"),
     ("ring", "(me * 64u + ({i} & 63u)) & 0xfffffu"),
     ("ring", "(me * 64u + ({i} & 15u)) % 1048576u"),
@@ -216,13 +217,19 @@ _SCRATCH = (
     ("tile", "(linear >> 5) * 256u + ({i} & 7u) * 32u + lane()"),
 )
 """Words that belong to the thread, by a number ``i``."""
+TILE = (
+    "__shared__ unsigned tile[2048];",
+    "for (unsigned q = linear; q < 2048u; q += size) tile[q] = 0u;",
+    "__syncthreads();",
+)
+"""The shared words of `SCRATCH`."""
 
 
 def scratch(site: Site) -> Piece | None:
     """Memory of the thread, at places that narrowed numbers of iterations find: other iterations meet there."""
     if site.grid:
         return None
-    buffer, form = site.draw.choice(_SCRATCH)
+    buffer, form = site.draw.choice(SCRATCH)
     if not site.takes(buffer):
         return None
     ahead, begin, after = [], [], []
@@ -244,12 +251,8 @@ def scratch(site: Site) -> Piece | None:
         )
     index = form.format(i=f"(unsigned)({number})")
     if buffer == "tile":
-        ahead += [
-            "__shared__ unsigned tile[2048];",
-            "for (unsigned q = 0u; q < 8u; q++) tile[linear * 8u + q] = 0u;",
-        ]
-        ahead.append("__syncthreads();")
-    path = [_update(site, f"{buffer}[{index}]", "unsigned", site.inside())]
+        ahead += TILE
+    path = [updated(site, f"{buffer}[{index}]", "unsigned", site.inside())]
     if buffer == "tile" or site.chance(0.3):
         path.append(f"atomicAdd(&count[at & 15u], {buffer}[{index}]);")
     return Piece(tuple(path), tuple(begin), tuple(after), ahead=tuple(ahead), ordered=True, scratch=True)

@@ -15,12 +15,12 @@ from tests.fuzz import (
     natural_queues,
     natural_records,
     natural_sums,
+    natural_tiles,
     natural_updates,
 )
 from tests.fuzz.cuda_kernels import Kernel
 from tests.fuzz.cuda_memory import Mode, formals
-from tests.fuzz.natural_loops import Loop
-from tests.fuzz.natural_pieces import Piece, Site
+from tests.fuzz.natural_pieces import Loop, Piece, Site
 
 HEAD = cuda_kernels.HEAD + natural_records.HEAD
 
@@ -31,6 +31,7 @@ IDEAS: dict[str, tuple[Callable[[Site], Piece | None], ...]] = {
     "updates": natural_updates.PIECES,
     "exits": natural_exits.PIECES,
     "records": natural_records.PIECES,
+    "tiles": natural_tiles.PIECES,
 }
 LOOPS = ("while", "for variable")
 _FORMS = (
@@ -235,6 +236,10 @@ class _Kernel:
         if self.site.grid:
             iteration = ["if (me >= (unsigned)n) return;", "unsigned at = me;", *self._iteration()]
             return [*lines, *(line for piece in self.pieces for line in piece.ahead), *iteration]
+        drawn = natural_loops.marked(self.site)
+        iteration = self._iteration()
+        loop = next((piece.loop for piece in self.pieces if piece.loop is not None), drawn)
+        lines += [line for piece in self.pieces for line in piece.ahead]
         if self.chance(0.3):
             lines.append(
                 draw.choice(
@@ -246,9 +251,6 @@ class _Kernel:
                     )
                 )
             )
-        loop = natural_loops.marked(self.site)
-        iteration = self._iteration()
-        lines += [line for piece in self.pieces for line in piece.ahead]
         sums = [piece.reduce.split(": ")[1] for piece in self.pieces if piece.reduce]
         reduce = f" reduce(+: {', '.join(sums)})" if sums else ""
         lines += [

@@ -3,24 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-from tests.fuzz.natural_pieces import Site
-
-
-@dataclass(frozen=True)
-class Loop:
-    """A loop: what precedes it, its head, what its body begins with, and its end.
-
-    The step is in the head, so that a body may `continue`, unless the loop is a ``while`` or ``do``.
-    """
-
-    head: str
-    begin: str
-    before: str = ""
-    step: str = ""
-    end: str = "}"
-
+from tests.fuzz.natural_pieces import Loop, Site
 
 _MARKED = (
     ("unsigned i = me; i < (unsigned)n; i += all", "i"),

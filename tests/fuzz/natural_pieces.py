@@ -14,6 +14,20 @@ from tests.fuzz.cuda_memory import SLOTS
 
 
 @dataclass(frozen=True)
+class Loop:
+    """A loop: what precedes it, its head, what its body begins with, and its end.
+
+    The step is in the head, so that a body may `continue`, unless the loop is a ``while`` or ``do``.
+    """
+
+    head: str
+    begin: str
+    before: str = ""
+    step: str = ""
+    end: str = "}"
+
+
+@dataclass(frozen=True)
 class Piece:
     """The lines of one idea. Each piece has memory of its own, and keeps what the pragmas promise.
 
@@ -35,6 +49,8 @@ class Piece:
     """Whether the path and the rest of its iteration use the same memory."""
     scratch: bool = False
     """Whether iterations share memory of the thread: a rewrite must be refused, or right."""
+    loop: Loop | None = None
+    """The marked loop, if the piece has a meaning in that one only."""
     leaves: bool = False
     """Whether the path has a `continue` or `break` of the loop that it is in."""
 

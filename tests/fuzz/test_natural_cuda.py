@@ -62,6 +62,15 @@ DRAWN = {
         "\\*--",
         "half_sum",
     ),
+    "tiles": (
+        r"b = blockIdx\.x",
+        r"= b / w\d+, c\d+ = b % w",
+        r"at - \((int|unsigned|long long)\)at / 7 \* 7",
+        r"\) r\d+ = 0;",
+        r"tile\[\(\(unsigned\)c\d+\) \* size \+ linear\]",
+        r"\* size\) \+ linear \* ",
+        "gridDim.x, c",
+    ),
 }
 LOOPS = (
     "unsigned char",
