@@ -357,13 +357,13 @@ def _resources(name: str, data: bytes, ours: bool) -> bytes:
 
 
 DIFFERENCES: dict[str, tuple[str, Callable[[str, bytes, bool], bytes]]] = {
-    "process": ("the process number in names of nvcc's temporary files", _process_number),
+    "process": ("the process ID in the names of nvcc's temporary files", _process_number),
     "stamp": ("the last line of the PTX, `// cccopt ...`", _stamp),
     "version": ("the last line, `cccopt ...`", _version_line),
     "help": ("the options of ccc-nvcc, ahead of nvcc's", _own_help),
     "tools": ("the folder of cicc and cudafe++, and the settings that name it", _tool_paths),
     "times": ("numbers", _times),
-    "resources": ("what ptxas says of its time, and of kernels that were rewritten", _resources),
+    "resources": ("what ptxas prints about its own time and about rewritten kernels", _resources),
 }
 
 
