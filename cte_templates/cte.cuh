@@ -25,7 +25,7 @@
 /// }
 /// @endcode
 ///
-/// In this kernel, the default policy `automatic` takes 9696 bytes of shared memory per block and 32 registers per thread
+/// In this kernel, the default policy `automatic` uses 9696 bytes of shared memory per block and 32 registers per thread
 /// (bench/cte_registers.py). Which policy suits which tasks: docs/cte.md. How to write one: cte/policy.cuh.
 ///
 /// The headers need nvcc, C++17, and sm_75 or newer. A snippet without a kernel of its own is the body of a kernel like this one:

@@ -168,11 +168,11 @@ struct search<automatic> {
 /// @tparam Layout      `scanned` if a lane's `end` is the next lane's `begin`, else `disjoint`
 /// @tparam Policy      one of `automatic`, `one_per_lane`, `sub_warp<W>`, `warp` and `thread_warp_block`
 /// @param begin, end   the fine tasks of this thread's coarse task: indices of 32 or 64 bits, `begin <= end`
-/// @param has          gives a `bool`. It has no side effects: which indices it is called for depends on when a hit is found
-/// @param descriptors  what `has` needs of this thread's coarse task
+/// @param has          returns a `bool`. It has no side effects: for which indices it is called depends on when a hit is found
+/// @param descriptors  what `has` needs to know about this thread's coarse task
 /// @return             the thread's own result; false for an empty task
 ///
-/// The requirements and the undefined cases are those of `for_each_index`. In the reference kernel (bench/cte_registers.py), a call takes
+/// The requirements and the undefined cases are those of `for_each_index`. In the reference kernel (bench/cte_registers.py), a call uses
 /// up to 26 registers and no shared memory; with `thread_warp_block` 24 bytes.
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class Predicate, class... D>
 __device__ __forceinline__ bool any(Index begin, Index end, Predicate has, D... descriptors) {

@@ -1,4 +1,4 @@
-// What threads of a block exchange: whether all are there, where their tasks are in the block's list, and what each needs from the
+// What threads of a block exchange: whether all are present, where their tasks are in the block's list, and what each needs from the
 // threads before it. "The block calls" means that all its threads call together.
 #pragma once
 
@@ -143,13 +143,13 @@ __device__ __forceinline__ descriptor_columns<count, D...>& descriptor_storage()
     return shared;
 }
 
-/// Which thread's turn it is while a block runs tasks one after the other.
+/// Which thread's turn it is while a block runs tasks one after another.
 struct turn_memory {
     int winner;
     unsigned long long begin, end;  // of the winner's task
 };
 
-/// Calls `run(begin, end, mine, columns)` for the task of each thread that `waits`, one after the other. `mine` says whether the task
+/// Calls `run(begin, end, mine, columns)` for the task of each thread that `waits`, one after another. `mine` says whether the task
 /// is this thread's own; `columns.run(0, f)` passes its descriptors to `f`. All threads of the block call this function, and all of them
 /// call `run`.
 /// Returns whether there was any task.

@@ -215,15 +215,15 @@ struct scan<automatic> {
 /// @tparam Layout      `scanned` if a lane's `end` is the next lane's `begin`, else `disjoint`
 /// @tparam Policy      one of `automatic`, `one_per_lane`, `sub_warp<W>`, `warp` and `thread_warp_block`
 /// @param begin, end   the fine tasks of this thread's coarse task: indices of 32 or 64 bits, `begin <= end`
-/// @param map          gives the value of a fine task, once for each
+/// @param map          returns the value of a fine task, once for each
 /// @param op           an associative operator; it need not commute
 /// @param init         the first operand of every prefix
 /// @param write        called once for each index. `map(i)` may be called before `write` for lower indices, so `write` must
 ///                     not change anything that `map` reads for other indices
-/// @param descriptors  what `map` and `write` need of this thread's coarse task
+/// @param descriptors  what `map` and `write` need to know about this thread's coarse task
 /// @return             the reduction of `init` and then all the thread's values; `init` for an empty task
 ///
-/// The requirements and the undefined cases are those of `for_each_index`. In the reference kernel (bench/cte_registers.py), a call takes
+/// The requirements and the undefined cases are those of `for_each_index`. In the reference kernel (bench/cte_registers.py), a call uses
 /// up to 32 registers and no shared memory; with `thread_warp_block` 64 bytes.
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class Map, class Op, class T, class Write, class... D>
 __device__ __forceinline__ T exclusive_scan(Index begin, Index end, Map map, Op op, T init, Write write, D... descriptors) {

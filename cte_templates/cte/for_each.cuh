@@ -8,7 +8,7 @@
 
 namespace cte {
 
-/// Shared memory for calls with the policy `automatic`, which take turns with it (see `storage_for`).
+/// Shared memory that calls with the policy `automatic` use in turn (see `storage_for`).
 ///
 /// @code
 /// __shared__ cte::storage<256, float> shared;
@@ -77,15 +77,15 @@ __device__ __forceinline__ T call(Temp& shared, Index begin, Index end, Map& map
 /// @tparam Layout      `scanned` if a lane's `end` is the next lane's `begin`; `disjoint` if tasks may be anywhere and may overlap
 /// @tparam Policy      which threads run what: one of cte/policies/*.cuh, or your own (cte/policy.cuh)
 /// @param begin, end   the fine tasks of this thread's coarse task: indices of 32 or 64 bits, `begin <= end`
-/// @param map          gives the value of the fine task `i`: called as `map(i, descriptors...)` once for each, by any lane and in
+/// @param map          returns the value of the fine task `i`: called as `map(i, descriptors...)` once for each, by any lane and in
 ///                     any order. It contains no barrier and no warp-wide instruction
 /// @param reduce       an associative operator; it need not commute
-/// @param init         the first operand, once; it need not be the identity of `reduce`
-/// @param descriptors  what `map` needs of this thread's coarse task: passed to the lane that runs a fine task of it
+/// @param init         the first operand, used once; it need not be the identity of `reduce`
+/// @param descriptors  what `map` needs to know about this thread's coarse task: passed to the lane that runs a fine task of it
 /// @return             the thread's own result; `init` for an empty task
 ///
-/// **Required.** All lanes of a warp call together; those without a task pass `begin == end`. If lanes are missing, the others run
-/// their own tasks alone: correctly, but as slowly as the loop. For a policy with `whole_block`, all threads of the block call together.
+/// **Required.** All lanes of a warp call together; those without a task pass `begin == end`. If lanes are missing, the others run their
+/// own tasks alone: correctly, but no faster than a plain loop. For a policy with `whole_block`, all threads of the block call together.
 /// `T` and the descriptors are trivially copyable and can be assigned.
 ///
 /// **Undefined.** The result is undefined in each of these cases:
@@ -95,7 +95,7 @@ __device__ __forceinline__ T call(Temp& shared, Index begin, Index end, Map& map
 /// - `BlockDim` is not the size of the block.
 ///
 /// **Shared memory and registers** depend on the policy, whose header has figures. The shared memory is static; calls with the same
-/// needs share it. In the reference kernel, a call takes 32 registers with most policies (`python bench/cte_registers.py`).
+/// needs share it. In the reference kernel, a call uses 32 registers with most policies (`python bench/cte_registers.py`).
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class Map, class Reduce, class T, class... D,
           std::enable_if_t<!detail::is_storage<Index>, int> = 0>
 __device__ __forceinline__ T for_each_index(Index begin, Index end, Map map, Reduce reduce, T init, D... descriptors) {
@@ -107,7 +107,7 @@ __device__ __forceinline__ T for_each_index(Index begin, Index end, Map map, Red
     }
 }
 
-/// The same with shared memory that the caller places, and that calls one after the other may share.
+/// The same with shared memory that the caller places, and that successive calls may share.
 ///
 /// @code
 /// __shared__ cte::storage<256, float, int> shared;
@@ -136,7 +136,7 @@ __device__ __forceinline__ T for_each_index(Storage& storage, Index begin, Index
 
 /// Runs `f(i, descriptors...)` for each `i` in [begin, end), in any order.
 ///
-/// Use it if the fine tasks give nothing back to their coarse task, for instance if they write to memory.
+/// Use it if the fine tasks return nothing to their coarse task, for instance if they write to memory.
 ///
 /// @code
 /// // One step of a breadth-first search. The neighbors of the vertices in a work list are anywhere.

@@ -1,4 +1,4 @@
-// The parts of graph traversals: frontiers, and the steps from one to the next, with all policies. cte.cuh does not include it.
+// The parts of graph traversals: frontiers, and the steps from one to the next, with all policies. cte.cuh does not include this header.
 #pragma once
 
 #include <cte.cuh>

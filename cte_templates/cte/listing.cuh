@@ -1,4 +1,4 @@
-// The list of all fine tasks of a warp, in the order of its lanes: where each lane's are, and how their results come back.
+// The list of all fine tasks of a warp, in the order of its lanes: where each lane's tasks are, and how their results get back to it.
 #pragma once
 
 #include <cte/tasks.cuh>

@@ -46,14 +46,14 @@ namespace cte {
 ///   descriptors. Any of the calling threads may do so, in any order.
 /// - Return, in the thread that passed `begin` and `end`, `init` and the values combined by `op`. `op` is associative: group the values as
 ///   you like, but keep their order, with `init` as the first operand, once. They may be reordered only if `tools::is_commutative<Reduce>`.
-///   For an empty task the result is `init`.
+///   For an empty task, the result is `init`.
 /// - Leave the shared memory free for the next call, which begins as soon as the first thread returns. A policy of a warp ends
 ///   with `__syncwarp()` if lanes read what others wrote. A policy of the block begins or ends with `__syncthreads()`.
 ///
 /// **What `reduce` can rely on.**
 /// - `BlockDim` is the number of threads of the block, a multiple of 32 up to 1024. The block may have one to three dimensions.
 /// - `Layout` is `scanned` (a lane's `end` is the next lane's `begin`; across the block if `whole_block`) or `disjoint`. `Index`
-///   is an integer of 32 or 64 bits, with `begin <= end`. `end` may be the highest value of its type: count what is left instead
+///   is an integer of 32 or 64 bits, with `begin <= end`. `end` may be the largest value of its type: count what is left instead
 ///   of stepping past it.
 /// - `T` and the descriptors are trivially copyable and can be assigned, but may lack a default constructor. `for_each` passes an
 ///   empty class as `T`: storing or moving it is wasted work, but harmless.
@@ -62,10 +62,10 @@ namespace cte {
 /// - The shared memory is the block's or the warp's own until `reduce` returns. Nothing has constructed it, and it holds what the
 ///   previous call left.
 ///
-/// **Which threads are there, and barriers.**
+/// **Which threads are present, and barriers.**
 /// - If `whole_block`, all threads of the block call together, and `__syncthreads()` is allowed.
-/// - Otherwise any lanes of a warp may call, at any time. No barrier of the block is allowed, and nothing may depend on another
-///   warp's call. If `tools::whole_warp()`, all 32 lanes are there, and shuffles, votes and `__syncwarp()` are allowed. If not,
+/// - Otherwise, any lanes of a warp may call, at any time. No block-wide barrier is allowed, and nothing may depend on another
+///   warp's call. If `tools::whole_warp()`, all 32 lanes are present, and shuffles, votes and `__syncwarp()` are allowed. If not,
 ///   each lane runs its own task, for instance with `one_per_lane::reduce`.
 /// - `map` and `op` may leave the lanes diverged, so call `__syncwarp()` before lanes read what others wrote.
 ///

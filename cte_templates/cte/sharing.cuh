@@ -1,6 +1,6 @@
-// Long tasks that the warps of a block share. A warp that has one posts it on a board in shared memory: warps that have
-// finished their own tasks take pieces of it before they leave. No barrier is needed. Only the owner waits without a limit, for
-// pieces that others took; others wait a bounded time at most, for tasks to be posted.
+// Long tasks that the warps of a block share. A warp that has one posts it on a board in shared memory: warps that have finished their own
+// tasks take pieces of it before they leave. No barrier is needed. Only the owner waits without a limit, for pieces that others took;
+// others wait only for a bounded time, for tasks to be posted.
 #pragma once
 
 #include <cte/bundle.cuh>
@@ -64,9 +64,9 @@ constexpr int words_of_task = 24;  // each lane carries at most one
 template <class T>
 constexpr int pieces_of = is_nothing<T> ? 48 : 16;
 
-/// Whether calls may share their tasks. Larger values and descriptors would take registers, and so warps, from all calls; large
-/// blocks have no memory for large values. Without a reduction, fine tasks write to memory: comparing closures would then cost
-/// the compiler what it knows of aliasing, which is worth more than what sharing is sure to gain.
+/// Whether calls may share their tasks. Larger values and descriptors would take registers, and so warps, from all calls; large blocks have
+/// no memory for large values. Without a reduction, fine tasks write to memory: comparing closures would then cost the compiler what it
+/// knows about aliasing, which is worth more than the gain that sharing is certain to bring.
 template <int BlockDim, class T, class Index, class Map, class Reduce, class... D>
 constexpr bool may_share = BlockDim > lanes && sizeof(T) <= (BlockDim > 512 ? 8 : 32) && (0 + ... + sizeof(D)) <= 8 &&
                            sizeof(shared_task<Index, Map, Reduce, D...>) <= words_of_task * 4 &&

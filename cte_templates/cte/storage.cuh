@@ -9,12 +9,13 @@ namespace cte {
 
 namespace detail {
 
-/// How many `temp` of a policy a block has: one, or one for each warp. `temp<BlockDim, T, Layout, Index, D...>` is what a call
-/// needs, `temp<BlockDim, T>` what any call with values of that type needs.
+/// How many `temp` of a policy a block has: one, or one for each warp. `temp<BlockDim, T, Layout, Index, D...>` is what a call needs;
+/// `temp<BlockDim, T>` is what any call with values of that type needs.
 template <int BlockDim, class Policy>
 constexpr int parts_of = Policy::whole_block ? 1 : BlockDim / lanes;
 
-/// Whether a policy locates its warp's part itself, once it needs one. Computing the warp's number would cost warps that need none.
+/// Whether a policy locates its warp's part itself, once it needs one. Computing the warp's number would be wasted in warps that need no
+/// part.
 template <class Policy>
 constexpr bool finds_part = false;
 
@@ -24,7 +25,7 @@ struct part_of_warp {
     __device__ Temp& operator*() const { return rooms[std::extent_v<Rooms> == 1 ? 0 : warp_number()].template as<Temp>(); }
 };
 
-/// What a policy gets of a block's shared memory: a reference to its part, or an object that finds it.
+/// A policy's part of a block's shared memory: a reference to it, or an object that finds it.
 template <class Policy, class Temp, class Rooms>
 __device__ decltype(auto) part_in(Rooms& rooms) {
     const part_of_warp<Temp, Rooms> part{rooms};
@@ -37,7 +38,7 @@ __device__ decltype(auto) part_in(Rooms& rooms) {
 
 }  // namespace detail
 
-/// Shared memory that calls with `Policy`, one after the other, use in turn.
+/// Shared memory that calls with `Policy` use in turn.
 ///
 /// Use it if calls whose values differ in size are to share memory (otherwise each size has its own), or to place it in
 /// a larger union of your own. `cte::storage` is the same for `automatic`.
@@ -55,14 +56,14 @@ __device__ decltype(auto) part_in(Rooms& rooms) {
 /// @tparam Policy    the policy that the calls name
 /// @tparam T         the types of the calls' values; none for calls without a reduction
 ///
-/// It takes as much shared memory as the largest of the calls, with space for 64-bit indices, and no registers. It is declared
-/// `__shared__`, needs no initialization, and holds nothing between calls.
+/// It uses as much shared memory as the largest of the calls, with space for 64-bit indices, and no registers. It is declared `__shared__`,
+/// needs no initialization, and holds nothing between calls.
 template <int BlockDim, class Policy, class... T>
 struct storage_for {
     static constexpr int threads = BlockDim;
     using policy = Policy;
 
-    /// The memory as a `Temp`, for the calls: a warp's own part, as warps do not wait for one another, or all if the block calls.
+    /// The memory as a `Temp`, for the calls: a warp's own part, as warps do not wait for one another, or all of it if the block calls.
     template <class Temp, class Caller = Policy>
     __device__ decltype(auto) as() {
         return detail::part_in<Caller, Temp>(memory);

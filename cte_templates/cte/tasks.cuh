@@ -20,7 +20,7 @@ namespace cte {
 /// @endcode
 struct scanned {};
 
-/// A layout: each lane's task may lie anywhere, and tasks may overlap. If in doubt, this one is always right.
+/// A layout: each lane's task may lie anywhere, and tasks may overlap. If in doubt, use this one: it is always correct.
 struct disjoint {};
 
 /// Declares that an associative operator also commutes: `commutative(f)`. The result is undefined if it does not.

@@ -132,7 +132,7 @@ __device__ __forceinline__ int nth_set_bit(unsigned bits, int rank) {
     return place;
 }
 
-/// Calls `run(lane)` for each lane that `asks` for it, one after the other. All lanes call this function, and all of them call `run`.
+/// Calls `run(lane)` for each lane that `asks` for it, one after another. All lanes call this function, and all of them call `run`.
 template <class Run>
 __device__ __forceinline__ void one_by_one(bool asks, Run run) {
     for (unsigned asking = __ballot_sync(full_warp, asks); asking != 0; asking &= asking - 1) run(__ffs(asking) - 1);

@@ -151,6 +151,6 @@ def test_each_policy_says_what_it_does_when_to_use_it_and_what_it_takes() -> Non
             r"contract of cte/policy\.cuh",
         ):
             assert re.search(part, text), f"{header.name}: {part}"
-        assert re.search(r"a call takes (no|\d+ bytes of) shared memory.* and \d+ registers", text), (
+        assert re.search(r"a call uses (no|\d+ bytes of) shared memory.* and \d+ registers", text), (
             header.name
         )

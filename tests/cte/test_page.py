@@ -209,7 +209,7 @@ def test_the_headers_say_what_the_table_says(page: str) -> None:
         header = test_headers.HEADERS / f"cte/policies/{name.partition('<')[0]}.cuh"
         text = " ".join(re.findall(r"^/// (.*)$", header.read_text(), re.MULTILINE))
         taken = f"{size} bytes of" if size else "no"
-        assert re.search(rf"a call takes {taken} shared memory.*? and {registers} registers", text), name
+        assert re.search(rf"a call uses {taken} shared memory.*? and {registers} registers", text), name
 
 
 def _tables(output: str) -> dict[str, list[int]]:

@@ -88,14 +88,14 @@ struct itself {
 /// @param from       the queue of vertices; one that is in it twice is visited twice. Nothing may be appended to it meanwhile
 /// @param visit      called once for each edge of each vertex, by any lane, in any order. It contains no barrier; its captures are the
 ///                   same in all threads of the block
-/// @param describe   each gives, for a vertex, what `visit` needs of it, such as its distance: read once per vertex instead of once per
-///                   edge. `itself` gives its number. What is given is trivially copyable and default-constructible. With more than 8
-///                   bytes of it, `automatic` shares no long tasks with other warps
+/// @param describe   each returns, for a vertex, what `visit` needs to know about it, such as its distance: read once per vertex instead of
+///                   once per edge. `itself` returns its number. What they return is trivially copyable and default-constructible. With
+///                   more than 8 bytes of it in all, `automatic` shares no long tasks with other warps
 ///
 /// **Required.** All threads of a one-dimensional grid of any size call together. Before the threads of a block call
 /// again with other captures, they synchronize (`__syncthreads()`): warps take parts of one another's tasks.
 ///
-/// **Shared memory and registers** are those of `for_each` with the policy; the loop over the frontier takes a few registers more.
+/// **Shared memory and registers** are those of `for_each` with the policy; the loop over the frontier uses a few more registers.
 template <int BlockDim, class Policy = automatic, class Vertex, class Offset, class Visit, class... Describe>
 __device__ __forceinline__ void advance(graph<Vertex, Offset> graph, queue<Vertex> from, Visit visit, Describe... describe) {
     const Vertex* const items = from.items;

@@ -114,7 +114,7 @@ struct scanned_queue {
 /// `edges / (EdgesPerLane * BlockDim)` blocks are best; for a small one, as many as are resident at once, but no more than one lane per
 /// edge.
 ///
-/// **Shared memory and registers** are those of `for_each` with the policy; the search and the loop over the vertices take some more
+/// **Shared memory and registers** are those of `for_each` with the policy; the search and the loop over the vertices use some more
 /// registers.
 template <int BlockDim, int EdgesPerLane = 8, class Policy = warp, class Vertex, class Offset, class Visit, class... Describe>
 __device__ __forceinline__ void advance_balanced(graph<Vertex, Offset> graph, scanned_queue<Vertex, Offset> from, Visit visit,

@@ -23,7 +23,7 @@ namespace cte {
 ///
 /// **Required.** All threads of a one-dimensional grid of any size call together.
 ///
-/// The call takes no shared memory. The order of the vertices is lost.
+/// The call uses no shared memory. The order of the vertices is lost.
 template <int BlockDim, class Vertex, class Keep>
 __device__ __forceinline__ void filter(queue<Vertex> from, queue<Vertex> to, Keep keep) {
     detail::each_block_of<BlockDim>(from.length(), [&](bool is_there, unsigned long long place) {

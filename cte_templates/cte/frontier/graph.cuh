@@ -1,4 +1,4 @@
-// A graph in CSR form, as the steps of a traversal take it.
+// A graph in CSR form, as the steps of a traversal expect it.
 #pragma once
 
 #include <cte/version.cuh>
@@ -9,8 +9,8 @@ namespace cte {
 
 /// The edges that leave each vertex, in CSR form: edges `offsets[v]` to `offsets[v + 1] - 1` lead from `v`, each to `neighbors[edge]`.
 ///
-/// Use it for steps that push, and the same arrays of the transposed graph (CSC) for steps that pull. What edges have, such as
-/// weights, stays in arrays of your own: functions get the number of the edge.
+/// Use it for steps that push, and the same arrays of the transposed graph (CSC) for steps that pull. Edge data such as weights stays in
+/// your own arrays: functions get the number of the edge.
 ///
 /// @code
 /// const cte::graph<int, int> graph{offsets, columns};

@@ -24,7 +24,7 @@ namespace cte {
 /// @tparam Vertex  a vertex: an integer of 32 or 64 bits. The value with all bits set is reserved and is not a vertex
 /// @tparam Slots   the number of places, a power of two
 ///
-/// A table takes `Slots * sizeof(Vertex)` bytes of shared memory.
+/// A table uses `Slots * sizeof(Vertex)` bytes of shared memory.
 template <class Vertex, int Slots>
 struct history {
     static_assert(std::is_integral_v<Vertex> && (sizeof(Vertex) == 4 || sizeof(Vertex) == 8), "vertices are integers of 32 or 64 bits");

@@ -83,9 +83,8 @@ __device__ unsigned matches_of_search(const T* list, const list_pair<Index>& pai
 /// @param b_begin, b_end     the other one
 /// @return                   the thread's own count
 ///
-/// **Required.** Each list is sorted and holds nothing twice. The sizes of two lists add up to a number that `Index` holds. All lanes of
-/// a warp call together, or all threads of the block for a policy with `whole_block`, as in `for_each_index`; those without lists pass
-/// empty ones.
+/// **Required.** Each list is sorted and has no duplicates. The sum of the sizes of two lists fits in `Index`. All lanes of a warp call
+/// together, or all threads of the block for a policy with `whole_block`, as in `for_each_index`; those without lists pass empty ones.
 ///
 /// **Shared memory and registers** are those of `for_each_index` with the policy and a descriptor of 20 bytes (40 with 64-bit indices).
 template <int BlockDim, class Policy = automatic, class T, class Index>

@@ -37,10 +37,10 @@ __device__ void make_empty(const scanned_queue<Vertex, Offset>& frontier) {
 
 }  // namespace detail
 
-/// Runs one step after the other in one block, until the frontier is empty or larger than `most`, or until `steps` steps are done.
+/// Runs one step after another in one block, until the frontier is empty or larger than `most`, or until `steps` steps are done.
 ///
-/// Use it if frontiers are small for many steps, as on road graphs, where the launches take longer than the steps. The host goes
-/// on with whole grids once it sees that the frontier has grown.
+/// Use it if frontiers are small for many steps, as on road graphs, where the launches take longer than the steps. The host continues with
+/// whole grids once it sees that the frontier has grown.
 ///
 /// @code
 /// __global__ void levels_of_block(const int* offsets, const int* columns, int* levels, int depth, const cte::queue<int> first,
@@ -71,7 +71,7 @@ __device__ void make_empty(const scanned_queue<Vertex, Offset>& frontier) {
 /// `scanned_queue` is not 0. By then, the step that overflowed has run as well, and the frontier that it started from is gone: the host
 /// repeats the call from a state that it has saved.
 ///
-/// The call takes 16 bytes of shared memory.
+/// The call uses 16 bytes of shared memory.
 template <class Queue, class Step>
 __device__ int run_in_block(Queue first, Queue second, unsigned long long most, int steps, Step step) {
     __shared__ unsigned long long extent;

@@ -8,8 +8,8 @@ namespace cte {
 
 /// Two queues: vertices whose priority is below `bound`, which are next, and a pile of others for later.
 ///
-/// Use it for shortest paths: vertices that are still far are likely to come nearer before their turn, and need not tell their
-/// neighbors each time. Once `near` stays empty, the host raises `bound`, and `split` sorts the pile anew.
+/// Use it for shortest paths: vertices that are still far are likely to come nearer before their turn, and need not tell their neighbors
+/// each time. Once `near` stays empty, the host raises `bound`, and `split` partitions the pile again.
 ///
 /// @code
 /// __global__ void relax(const int* offsets, const int* columns, int* levels, const cte::queue<int> now,
@@ -22,8 +22,8 @@ namespace cte {
 /// @endcode
 ///
 /// @tparam Vertex    what the queues hold: an integer of 32 or 64 bits
-/// @tparam Priority  what is compared, such as a distance: the least is first
-/// @tparam Near      the type of the queue of what is near: `queue`, or `scanned_queue` for `advance_balanced`
+/// @tparam Priority  what is compared, such as a distance: the smallest comes first
+/// @tparam Near      the type of the near queue: `queue`, or `scanned_queue` for `advance_balanced`
 template <class Vertex, class Priority, class Near = queue<Vertex>>
 struct near_far {
     Near near;
@@ -46,7 +46,7 @@ struct near_far {
     }
 };
 
-/// Sorts a pile of far vertices by a new bound: those that `keep(v)` says to keep go to `next.near` if they are below
+/// Partitions a pile of far vertices at a new bound: those that `keep(v)` accepts go to `next.near` if their priority is below
 /// `next.bound`, and to `next.far` if not.
 ///
 /// Use it between two bounds. Vertices whose priority has since dropped below the previous bound have been in the near queue: `keep`
@@ -62,11 +62,11 @@ struct near_far {
 /// @param pile         the far vertices of the previous bound; not the queue `next.far`. Nothing may be appended to it meanwhile
 /// @param next         the queues, and the new bound
 /// @param keep         called once for each vertex, by one lane. It contains no barrier
-/// @param priority_of  gives the current priority of a vertex; called for those that are kept
+/// @param priority_of  returns the current priority of a vertex; called for those that are kept
 ///
 /// **Required.** All threads of a one-dimensional grid of any size call together.
 ///
-/// The call takes no shared memory, and at most two atomic operations per 32 vertices, unless a `scanned_queue` loses some.
+/// The call uses no shared memory, and at most two atomic operations per 32 vertices, unless a `scanned_queue` loses some.
 template <int BlockDim, class Vertex, class Priority, class Near, class Keep, class PriorityOf>
 __device__ __forceinline__ void split(queue<Vertex> pile, near_far<Vertex, Priority, Near> next, Keep keep, PriorityOf priority_of) {
     detail::each_block_of<BlockDim>(pile.length(), [&](bool is_there, unsigned long long place) {

@@ -9,8 +9,8 @@ namespace cte {
 /// Calls `found(v)` for each vertex of [0, vertices) for which `waits(v)` is true and that has a neighbor for which
 /// `has(neighbor, edge)` is true.
 ///
-/// Use it for a step that pulls, if much of the graph is in the frontier: a vertex stops at its first hit, and only one thread
-/// writes what belongs to it. `graph` holds the edges that lead to each vertex.
+/// Use it for a step that pulls, if much of the graph is in the frontier: a vertex stops at its first hit, and only one thread writes its
+/// data. `graph` holds the edges that lead to each vertex.
 ///
 /// @code
 /// __global__ void level(int rows, const int* offsets, const int* columns, int* levels, int depth) {
@@ -25,14 +25,14 @@ namespace cte {
 /// @param graph      the edges that lead to each vertex (CSC)
 /// @param vertices   the number of vertices
 /// @param waits      called once for each vertex, by one lane
-/// @param has        gives a `bool`, without side effects; its captures are the same in all lanes of the warp, and in all threads of the
+/// @param has        returns a `bool`, without side effects; its captures are the same in all lanes of the warp, and in all threads of the
 ///                   block with `thread_warp_block`
 /// @param found      called by one lane for each vertex that found a neighbor; `queue::push` is allowed there
 ///
 /// **Required.** All threads of a one-dimensional grid of any size call together. `found` may write what `has`
 /// reads, if the result is correct with the old and with the new value, as in the example.
 ///
-/// **Shared memory and registers** are those of `any` with the policy; the loop over the vertices takes a few registers more.
+/// **Shared memory and registers** are those of `any` with the policy; the loop over the vertices uses a few more registers.
 template <int BlockDim, class Policy = automatic, class Vertex, class Offset, class Waits, class Has, class Found>
 __device__ __forceinline__ void pull(graph<Vertex, Offset> graph, Vertex vertices, Waits waits, Has has, Found found) {
     const auto hits = [neighbors = graph.neighbors, has](Offset edge) { return has(neighbors[edge], edge); };

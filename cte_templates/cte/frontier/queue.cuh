@@ -7,16 +7,15 @@
 
 namespace cte {
 
-/// A frontier as a list of vertices in global memory. The lanes of a warp that append together take one atomic operation.
+/// A frontier as a list of vertices in global memory. The lanes of a warp that append together share one atomic operation.
 ///
-/// Use it if few vertices are active: a step then costs what its vertices and their edges cost. With a `bitmap` or an
-/// array of states, a step looks at every vertex, but no vertex needs a position in a list, and the threads do not all
-/// update one counter.
+/// Use it if few vertices are active: the cost of a step then depends only on its vertices and their edges. With a `bitmap` or an array of
+/// states, a step looks at every vertex, but no vertex needs a position in a list, and the threads do not all update one counter.
 ///
-/// A queue is a view: pass the pointers as parameters of the kernel. `size` counts every vertex that was to be appended. If that is
-/// more than `capacity`, those past it were not stored: the host sees `*size > capacity`, and repeats the step, from the state before
-/// it, with more memory. A vertex may be appended more than once, unless a `bitmap` or an atomic operation of your own shows which call is
-/// the first; in that case, a capacity equal to the number of vertices is always enough.
+/// A queue is a view: pass the pointers as parameters of the kernel. `size` counts every vertex that a step tries to append. If that is
+/// more than `capacity`, those past it were not stored: the host sees `*size > capacity`, and repeats the step, from the state before it,
+/// with more memory. A vertex may be appended more than once, unless a `bitmap` or an atomic operation of your own shows which call is the
+/// first; in that case, a capacity equal to the number of vertices is always enough.
 ///
 /// @code
 /// __global__ void odd_rows(int rows, const int* offsets, int* items, unsigned long long* size, unsigned long long capacity) {

@@ -5,7 +5,7 @@
 
 namespace cte {
 
-/// Reduces what the edges of each vertex of [0, vertices) give, and calls `store(v, result)`.
+/// Reduces the values of the edges of each vertex of [0, vertices), and calls `store(v, result)`.
 ///
 /// Use it if all vertices are active, as in PageRank: no atomic operations, and results of floating-point sums are the same in
 /// every run. `graph` holds the edges that lead to each vertex, or those that leave it.
@@ -22,16 +22,15 @@ namespace cte {
 /// @tparam Policy    one of cte/policies/*.cuh, or your own (cte/policy.cuh)
 /// @param graph      the edges
 /// @param vertices   the number of vertices
-/// @param map        gives the value of an edge: `map(neighbor, edge)`, called once for each, by any lane and in any order
+/// @param map        returns the value of an edge: `map(neighbor, edge)`, called once for each, by any lane and in any order
 /// @param reduce     an associative operator; it need not commute
-/// @param init       the first operand, once
+/// @param init       the first operand, used once
 /// @param store      called once for each vertex, by one lane
 ///
 /// **Required.** All threads of a one-dimensional grid of any size call together. The requirements for `map` and `reduce`
 /// are those of `for_each_index`.
 ///
-/// **Shared memory and registers** are those of `for_each_index` with the policy; the loop over the vertices takes a few registers
-/// more.
+/// **Shared memory and registers** are those of `for_each_index` with the policy; the loop over the vertices uses a few more registers.
 template <int BlockDim, class Policy = automatic, class Vertex, class Offset, class Map, class Reduce, class T, class Store>
 __device__ __forceinline__ void reduce_neighbors(graph<Vertex, Offset> graph, Vertex vertices, Map map, Reduce reduce, T init,
                                                  Store store) {

@@ -18,8 +18,8 @@ constexpr int held_back = [] {
 
 /// Collects what the warps of a block append, in shared memory, and appends it to a queue 32 vertices at a time.
 ///
-/// Use it if a step appends many vertices. All blocks of a grid increment one counter of the queue: a call of `queue::push` takes an atomic
-/// operation there and waits for it, however few lanes append together. `staging::push` takes one in shared memory.
+/// Use it if a step appends many vertices. All blocks of a grid increment one counter of the queue: a call of `queue::push` performs an
+/// atomic operation there and waits for it, however few lanes append together. `staging::push` performs one in shared memory.
 ///
 /// @code
 /// __global__ void level(const int* offsets, const int* columns, int* levels, int depth, const cte::queue<int> now,
@@ -42,7 +42,7 @@ constexpr int held_back = [] {
 /// **Required.** One object for a block, in shared memory, and one queue between `clear` and `flush`. `clear` and `flush` are called by
 /// whole warps, at least once before and once after what the warp appends.
 ///
-/// An object takes `BlockDim / 32 * Places * sizeof(Vertex)` bytes of shared memory, and some for its counters. A block has 48 KiB for all
+/// An object uses `BlockDim / 32 * Places * sizeof(Vertex)` bytes of shared memory, and some for its counters. A block has 48 KiB for all
 /// `__shared__` variables, those of policies included.
 template <int BlockDim, class Vertex, int Places = detail::held_back<BlockDim, Vertex>>
 struct staging {

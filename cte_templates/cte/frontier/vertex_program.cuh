@@ -6,7 +6,7 @@
 
 namespace cte {
 
-/// An algorithm as seen from one vertex: what it begins with, what each of its edges gives, and what it becomes.
+/// An algorithm as seen from one vertex: what it begins with, what each of its edges contributes, and what it becomes.
 ///
 /// Use it to write an algorithm once and to run it from any frontier: `step` takes all vertices or those of a queue, and `step_if` those of
 /// a bitmap or those that pass a test. Each vertex is written by one thread, without atomic operations, and its edges are reduced in
@@ -28,9 +28,9 @@ namespace cte {
 /// }
 /// @endcode
 ///
-/// @tparam Init    `init(v)` gives the first operand of the reduction, once: called by one lane. What it gives is trivially copyable and
-///                 default-constructible
-/// @tparam Visit   `visit(neighbor, edge)` gives the value of an edge: called once for each, by any lane and in any order
+/// @tparam Init    `init(v)` returns the first operand of the reduction, used once: called by one lane. What it returns is trivially
+///                 copyable and default-constructible
+/// @tparam Visit   `visit(neighbor, edge)` returns the value of an edge: called once for each, by any lane and in any order
 /// @tparam Reduce  an associative operator; it need not commute
 /// @tparam Update  `update(v, result)` stores what the vertex becomes, and returns true if it has changed: called by one lane
 template <class Init, class Visit, class Reduce, class Update>
@@ -117,8 +117,7 @@ __device__ __forceinline__ void run_program(const Program& program, const graph<
 /// if the result is correct with the old and with the new value, as minima are; otherwise it writes another array, as in the
 /// example. The requirements for `visit` and `reduce` are those of `for_each_index`.
 ///
-/// **Shared memory and registers** are those of `for_each_index` with the policy; the loop over the vertices takes a few registers
-/// more.
+/// **Shared memory and registers** are those of `for_each_index` with the policy; the loop over the vertices uses a few more registers.
 template <int BlockDim, class Policy = automatic, class Program, class Vertex, class Offset, class Changed>
 __device__ __forceinline__ void step(Program program, graph<Vertex, Offset> graph, Vertex vertices, Changed changed) {
     detail::each_block_of<BlockDim>(vertices, [&](bool is_there, Vertex v) {

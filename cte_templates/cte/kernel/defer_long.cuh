@@ -20,8 +20,8 @@ struct pieces {
     int* count;
 };
 
-/// A form for whole kernels: `reduce` runs tasks much as `cte::automatic` does. Once a warp finds that more than `Most` fine tasks of
-/// a task are left, it leaves them to a second kernel, `finish`, which adds them to the results by atomics.
+/// A form for whole kernels: `reduce` runs tasks much as `cte::automatic` does. Once a warp finds that more than `Most` fine tasks of a
+/// task are left, it leaves them to a second kernel, `finish`, which combines them with the results by atomics.
 ///
 /// Use it if a few tasks are each as long as thousands of others together. It needs no preprocessing and no host step in between. The
 /// order of a long task's values is not kept.
@@ -47,7 +47,7 @@ struct pieces {
 /// @tparam BlockDim  threads of the block: a multiple of 32, up to 1024
 /// @tparam Most      the largest number of fine tasks of a piece: at least 32
 ///
-/// In the reference kernels (bench/cte_registers.py), `reduce` takes 4096 bytes of shared memory (four values per thread) and
+/// In the reference kernels (bench/cte_registers.py), `reduce` uses 4096 bytes of shared memory (four values per thread) and
 /// 32 registers, `finish` none and 32. In global memory, `list` takes `capacity(fine tasks)` pieces.
 template <int BlockDim, int Most = 1024>
 struct defer_long {
@@ -75,9 +75,9 @@ struct defer_long {
     /// @param shared      shared memory of the block
     /// @param task        the number of this thread's task, which `finish` passes to `out`; any number for an empty task
     /// @param begin, end  the fine tasks of this thread's task, `begin <= end`
-    /// @param map         gives the value of a fine task; pass an equivalent function to `finish`
+    /// @param map         returns the value of a fine task; pass an equivalent function to `finish`
     /// @param op          `cte::plus`, `cte::minimum` or `cte::maximum`
-    /// @param init        the first operand, once
+    /// @param init        the first operand, used once
     /// @param rest        where pieces are left
     /// @return            the thread's own result so far, which the caller stores as `out[task]` before `finish` runs
     ///
@@ -96,10 +96,10 @@ struct defer_long {
         return staged<strips::per_lane, lanes, 1>::template of_whole_warp<BlockDim, Layout>(own, begin, end, map, op, init, defer, [] {});
     }
 
-    /// Adds the pieces to the results: `out[task] = op(out[task], map(i))` for all their fine tasks.
+    /// Combines the pieces with the results: `out[task] = op(out[task], map(i))` for all their fine tasks.
     ///
     /// @param rest  the pieces that `reduce` left; its kernel must have ended
-    /// @param map   gives the value of a fine task, as in `reduce`
+    /// @param map   returns the value of a fine task, as in `reduce`
     /// @param op    as in `reduce`
     /// @param out   the results that `reduce` returned, by task: numbers of 32 or 64 bits
     ///

@@ -5,10 +5,10 @@
 
 namespace cte::kernel {
 
-/// A form for whole kernels: each warp takes equal pieces of the list of all fine tasks, and adds up the results with atomics.
+/// A form for whole kernels: each warp takes equal pieces of the list of all fine tasks, and combines the results by atomics.
 ///
 /// Use it if the owner of each fine task is stored anyway, as in an edge list or a matrix in COO format. The sizes of tasks do not matter.
-/// The order of a task's values is not kept: sums of floats may differ in their last bits from run to run.
+/// The order of a task's values is not kept: floating-point sums may differ in their last bits from run to run.
 ///
 /// @code
 /// using form = cte::kernel::edge_parallel<256>;
@@ -22,7 +22,7 @@ namespace cte::kernel {
 ///
 /// @tparam BlockDim  threads of the block: a multiple of 32, up to 1024
 ///
-/// In the reference kernel (bench/cte_registers.py), `reduce` takes no shared memory and 32 registers.
+/// In the reference kernel (bench/cte_registers.py), `reduce` uses no shared memory and 32 registers.
 template <int BlockDim>
 struct edge_parallel {
     static_assert(BlockDim % cte::detail::lanes == 0 && BlockDim >= cte::detail::lanes && BlockDim <= 1024,
@@ -39,10 +39,10 @@ struct edge_parallel {
     /// `out[owner_of(i)] = op(out[owner_of(i)], map(i))` for each `i` in [0, fine).
     ///
     /// @param fine      the number of fine tasks
-    /// @param owner_of  gives the owner of a fine task: an integer. Runs of neighbors with one owner cost one atomic
-    /// @param map       gives the value of a fine task, once for each
+    /// @param owner_of  returns the owner of a fine task: an integer. Runs of neighbors with one owner cost one atomic
+    /// @param map       returns the value of a fine task, once for each
     /// @param op        `cte::plus`, `cte::minimum` or `cte::maximum`
-    /// @param out       the results by owner, with their start values: numbers of 32 or 64 bits
+    /// @param out       the results by owner, with their initial values: numbers of 32 or 64 bits
     ///
     /// All threads of a one-dimensional grid call, in blocks of `BlockDim` threads.
     template <class Index, class OwnerOf, class Map, class Op, class T>

@@ -43,7 +43,7 @@ struct carry {
 /// @tparam BlockDim        threads of the block: a multiple of 32, up to 1024
 /// @tparam ItemsPerThread  steps that a thread takes, 1 to 32: an odd number avoids bank conflicts
 ///
-/// In the reference kernels (bench/cte_registers.py), `reduce` takes 7240 bytes of shared memory and 32 registers, `fix_up` 13700 and
+/// In the reference kernels (bench/cte_registers.py), `reduce` uses 7240 bytes of shared memory and 32 registers, `fix_up` 13700 and
 /// 54. Without the 4 in its launch bounds, ptxas 13.0 gives `fix_up` 40 registers on sm_90 and spills.
 template <int BlockDim, int ItemsPerThread = 7>
 struct merge_path {
@@ -74,15 +74,15 @@ struct merge_path {
         return tasks + fine <= tile ? 1 : (tasks + fine - 1) / tile + 1;
     }
 
-    /// Reduces `map(i)` for each `i` in [offsets[task], offsets[task + 1]), for all tasks, and puts the results of those that lie in
-    /// one block. `fix_up` puts the others.
+    /// Reduces `map(i)` for each `i` in [offsets[task], offsets[task + 1]), for all tasks, and passes to `put` the results of those that
+    /// lie in one block. `fix_up` does so for the others.
     ///
     /// @param shared     shared memory of the block
     /// @param tasks      the number of tasks
     /// @param offsets    where the tasks begin, and where the last one ends: `tasks + 1` signed integers
-    /// @param map        gives the value of a fine task, once for each
+    /// @param map        returns the value of a fine task, once for each
     /// @param op         an associative operator; it need not commute
-    /// @param init       the first operand of each task, once
+    /// @param init       the first operand of each task, used once
     /// @param put        called as `put(task, result)`, once for each task by `reduce` or `fix_up`
     /// @param carries    an element for each block, which this function writes and `fix_up` reads
     /// @param partition  what `divide` wrote for these offsets, or null: the blocks then search for their pieces
@@ -172,7 +172,7 @@ struct merge_path {
         });
     }
 
-    /// Puts the results of the tasks that lie in several blocks of `reduce`.
+    /// Passes to `put` the results of the tasks that lie in several blocks of `reduce`.
     ///
     /// @param shared         shared memory of the block
     /// @param blocks         the number of blocks that ran `reduce`; that kernel must have ended

@@ -15,15 +15,16 @@ struct strided {};
 
 namespace kernel {
 
-/// A form for whole kernels: each thread runs one virtual task, at most `K` fine tasks of a task, and adds its result with an atomic.
+/// A form for whole kernels: each thread runs one virtual task, at most `K` fine tasks of a task, and combines its result with the task's
+/// by an atomic.
 ///
-/// Use it for a graph that many launches traverse, as the table of virtual tasks is made once. The order of a task's values is not kept:
-/// sums of floats may differ in their last bits from run to run.
+/// Use it for a graph that many launches traverse, as the table of virtual tasks is built only once. The order of a task's values is not
+/// kept: floating-point sums may differ in their last bits from run to run.
 ///
 /// @code
 /// using form = cte::kernel::virtual_split<8>;
 ///
-/// // `first` is made beforehand: the exclusive sum of form::pieces(size of the task), with the total at its end. `sums` holds zeros.
+/// // `first` is computed beforehand: the exclusive sum of form::pieces(size of the task), with the total at its end. `sums` holds zeros.
 /// __global__ void row_sums(int rows, const int* offsets, const int* first, const float* values, float* sums) {
 ///     form::reduce<cte::strided>(rows, offsets, first, [=](int i) { return values[i]; }, cte::plus{}, sums);
 /// }
@@ -31,7 +32,7 @@ namespace kernel {
 ///
 /// @tparam K  the largest number of fine tasks of a virtual task
 ///
-/// In the reference kernel (bench/cte_registers.py), `reduce` takes no shared memory and 32 registers.
+/// In the reference kernel (bench/cte_registers.py), `reduce` uses no shared memory and 32 registers.
 template <int K>
 struct virtual_split {
     static_assert(K >= 1, "cte::kernel::virtual_split<K>: K must be at least 1");
@@ -48,9 +49,9 @@ struct virtual_split {
     /// @param tasks        the number of tasks
     /// @param offsets      where the tasks begin, and where the last one ends: `tasks + 1` numbers
     /// @param first        the first virtual task of each task, and their number at the end: the exclusive sum of `pieces(size)`
-    /// @param map          gives the value of a fine task, once for each
+    /// @param map          returns the value of a fine task, once for each
     /// @param op           `cte::plus`, `cte::minimum` or `cte::maximum`
-    /// @param out          the results by task, with their start values: numbers of 32 or 64 bits
+    /// @param out          the results by task, with their initial values: numbers of 32 or 64 bits
     ///
     /// All threads of a one-dimensional grid call, in blocks of whole warps. `first[tasks]` threads take one virtual task each;
     /// fewer threads take several.

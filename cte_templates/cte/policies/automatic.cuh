@@ -25,7 +25,7 @@ namespace cte {
 /// @endcode
 ///
 /// The policy keeps the contract of cte/policy.cuh: a call waits without a limit only for warps that have begun pieces of its tasks. In the
-/// reference kernel (bench/cte_registers.py), a call takes 8192 bytes of shared memory and 32 registers. For reductions of tasks
+/// reference kernel (bench/cte_registers.py), a call uses 8192 bytes of shared memory and 32 registers. For reductions of tasks
 /// that are `disjoint` or have descriptors, it takes 2048 or 3072. In addition, all calls that can share long tasks use one board
 /// of 992 bytes, and those with values of the same type use 64 bytes per warp and word of the value.
 struct automatic {
@@ -33,10 +33,9 @@ struct automatic {
 
     enum class way { staged, searched, chunked };
 
-    /// The way that is chosen when the kernel is compiled. Small values of neighboring indices whose owner is never needed are
-    /// staged, because the warp then reads whole lines. Large descriptors suggest that each task has much data; if
-    /// lanes search for owners, the lanes of one task read it at the same time. In all other cases, reductions between
-    /// lanes cost the most, and chunks need the fewest.
+    /// The way that is chosen at compile time. Small values of neighboring indices whose owner is never needed are staged, because the warp
+    /// then reads whole lines. Large descriptors suggest that each task has much data; if lanes search for owners, the lanes of one task
+    /// read it at the same time. In all other cases, reductions between lanes cost the most, and chunks need the fewest.
     template <class Layout, class T, class... D>
     static constexpr way way_for =
         detail::is_nothing<T> || (std::is_same_v<Layout, scanned> && sizeof...(D) == 0 && sizeof(T) <= 8) ? way::staged
@@ -73,7 +72,7 @@ struct automatic {
         return !__any_sync(detail::full_warp, end - begin > most);
     }
 
-    /// A lane's own loop over this many fine tasks takes no longer than sharing them does, in chunks or one task after the other.
+    /// A lane's own loop over this many fine tasks takes no longer than sharing them does, in chunks or one task after another.
     static constexpr int few_beside_shared = 8;
 
     /// Whether sharing would cost more than it saves, judging by the excess of the largest task over the mean; the same in all lanes.
@@ -89,7 +88,7 @@ struct automatic {
         return (largest - few_beside_shared) * (lanes / excess) <= warp_sum(size_of(begin, end));
     }
 
-    /// Whether more than a quarter of the lanes have tasks that begin at the same index as that of the lane below.
+    /// Whether more than a quarter of the lanes have tasks that begin at the same index as the task of the lane below.
     template <class Index>
     __device__ static bool some_alike(Index begin) {
         using namespace detail;
@@ -186,7 +185,7 @@ struct automatic {
             }
             init = run_own<BlockDim, Layout>(shared, begin, end, largest, map, op, init, mapped, descriptors...);
         } else {
-            // Beside a giant task, all lanes run one task after the other: neighboring lanes then read neighboring small values.
+            // Beside a giant task, all lanes run one task after another: neighboring lanes then read neighboring small values.
             const bool one_by_one = sizeof(T) <= 8 && largest > giant && !is_even<Layout, T>(begin, end, largest);
             // If the largest task is known, one comparison rules all of this out for most warps.
             const bool empty = chunks && largest == 0;
@@ -217,7 +216,7 @@ struct automatic {
         const auto task_of = [&](int lane) {
             return typename board::task{{map, op}, shuffle(begin, lane), shuffle(end, lane), bundle<D...>(shuffle(descriptors, lane)...)};
         };
-        unsigned alone = 0;  // the lanes whose tasks the warp runs one after the other, without sharing
+        unsigned alone = 0;  // the lanes whose tasks the warp runs one after another, without sharing
         if constexpr (!apart) {
             if (mine != 0) others.announce();
             const bool is_few = size_of(begin, end) <= few_beside_shared;

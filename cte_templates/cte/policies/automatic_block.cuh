@@ -21,7 +21,7 @@ namespace cte {
 /// @endcode
 ///
 /// All threads of the block call together: the policy contains barriers. It keeps the contract of cte/policy.cuh. In the reference
-/// kernel (bench/cte_registers.py), a call takes 8192 bytes of shared memory and 40 registers. Descriptors take shared memory of
+/// kernel (bench/cte_registers.py), a call uses 8192 bytes of shared memory and 40 registers. Descriptors take shared memory of
 /// their own: one of each type.
 struct automatic_block {
     template <int BlockDim, class T>

@@ -157,7 +157,7 @@ class block_part {
 /// @endcode
 ///
 /// All threads of the block call together: the policy contains barriers. It keeps the contract of cte/policy.cuh. In the reference
-/// kernel (bench/cte_registers.py), a call takes 12672 bytes of shared memory (at most 44 kilobytes) and 40 registers. Descriptors
+/// kernel (bench/cte_registers.py), a call uses 12672 bytes of shared memory (at most 44 kilobytes) and 40 registers. Descriptors
 /// take shared memory of their own: one of each type per thread.
 struct block {
     template <int BlockDim, class T, class... Call>

@@ -39,7 +39,7 @@ struct path_memory<BlockDim, nothing> {
 /// @endcode
 ///
 /// All threads of the block call together: the policy contains barriers. It keeps the contract of cte/policy.cuh. In the reference
-/// kernel (bench/cte_registers.py), a call takes 12448 bytes of shared memory (at most 44 kilobytes) and 48 registers. Descriptors
+/// kernel (bench/cte_registers.py), a call uses 12448 bytes of shared memory (at most 44 kilobytes) and 48 registers. Descriptors
 /// take shared memory of their own: one of each type per thread.
 struct merge_path {
     template <int BlockDim, class T, class... Call>

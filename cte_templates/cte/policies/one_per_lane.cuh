@@ -5,9 +5,9 @@
 
 namespace cte {
 
-/// A policy: each lane runs its own task, one fine task after the other.
+/// A policy: each lane runs its own task, one fine task after another.
 ///
-/// Use it if all tasks have a few fine tasks, or all have the same number. It is the loop that a kernel without CTE has, and the
+/// Use it if all tasks have only a few fine tasks, or all have the same number. It is the loop that a kernel without CTE has, and the
 /// baseline for the other policies.
 ///
 /// @code
@@ -17,7 +17,7 @@ namespace cte {
 /// @endcode
 ///
 /// Any lanes may call: the warp need not be complete. The policy keeps the contract of cte/policy.cuh. In the reference kernel
-/// (bench/cte_registers.py), a call takes no shared memory and 32 registers.
+/// (bench/cte_registers.py), a call uses no shared memory and 32 registers.
 struct one_per_lane {
     template <int BlockDim, class T, class... Call>
     using temp = detail::nothing;

@@ -1,4 +1,4 @@
-// Groups of lanes run one task after the other (virtual warps: Hong et al., PPoPP 2011; Khorasani 2016, 4.2.1).
+// Groups of lanes run one task after another (virtual warps: Hong et al., PPoPP 2011; Khorasani 2016, 4.2.1).
 #pragma once
 
 #include <cte/policies/one_per_lane.cuh>
@@ -6,9 +6,9 @@
 
 namespace cte {
 
-/// A policy: groups of `Width` lanes run their tasks one after the other, in `Width` rounds.
+/// A policy: groups of `Width` lanes run their tasks one after another, in `Width` rounds.
 ///
-/// Use it if all tasks have the same size, between 8 and 32 or so, and much is read for each. Choose `Width` near that size.
+/// Use it if all tasks have the same size, between 8 and about 32, and much data is read for each. Choose `Width` near that size.
 ///
 /// @code
 /// // The operator is known to commute, so each lane reduces the values that it meets.
@@ -22,7 +22,7 @@ namespace cte {
 ///
 /// If the operator is not known to commute, the lanes of a group reduce each strip of `Width` values in order, which costs
 /// log2(Width) steps per strip. The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a
-/// call takes no shared memory and 32 registers.
+/// call uses no shared memory and 32 registers.
 template <int Width>
 struct sub_warp {
     static_assert(Width == 2 || Width == 4 || Width == 8 || Width == 16 || Width == 32,

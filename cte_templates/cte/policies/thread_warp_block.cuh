@@ -1,4 +1,4 @@
-// Three classes of tasks: the block runs those of at least a block's size, one after the other; then each warp runs those of its lanes
+// Three classes of tasks: the block runs those of at least a block's size, one after another; then each warp runs those of its lanes
 // of at least a warp's size; then each lane runs its own small one (Merrill, Garland, Grimshaw, PPoPP 2012; Gunrock's dynamic
 // grouping).
 #pragma once
@@ -67,7 +67,7 @@ __device__ partial<T> reduce_by_warp(T* values, Index from, Index bound, Run run
 /// @endcode
 ///
 /// All threads of the block call together: the policy contains barriers. It keeps the contract of cte/policy.cuh. In the reference
-/// kernel (bench/cte_registers.py), a call takes 7224 bytes of shared memory (at most 24 kilobytes of values) and 32 registers.
+/// kernel (bench/cte_registers.py), a call uses 7224 bytes of shared memory (at most 24 kilobytes of values) and 32 registers.
 /// Descriptors take shared memory of their own: one of each type.
 struct thread_warp_block {
     template <int BlockDim, class T, class... Call>
@@ -97,7 +97,7 @@ struct thread_warp_block {
         return result;
     }
 
-    /// The block runs the tasks of at least `least` fine tasks one after the other. Returns whether there was any.
+    /// The block runs the tasks of at least `least` fine tasks one after another. Returns whether there was any.
     template <int BlockDim, class T, class Index, class Map, class Reduce, class... D>
     __device__ static bool run_long(temp<BlockDim, T>& shared, Index begin, Index end, int least, Map& map, Reduce& op,
                                     detail::partial<T>& sum, const D&... descriptors) {

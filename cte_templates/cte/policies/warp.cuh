@@ -87,7 +87,7 @@ struct searching {
 
 /// A policy: a warp runs the fine tasks of its 32 coarse tasks 32 at a time, each lane searching for the owner of its own.
 ///
-/// Use it if sizes differ, no task is very long, and what is read for each task is large (descriptors).
+/// Use it if sizes differ, no task is very long, and much data is read for each task (descriptors).
 ///
 /// @code
 /// // What differs between rows is a descriptor: the lanes that run a row's entries get a copy.
@@ -97,7 +97,7 @@ struct searching {
 /// if (row < rows) out[row] = sum;
 /// @endcode
 ///
-/// The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a call takes 2048 bytes of
+/// The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a call uses 2048 bytes of
 /// shared memory (8 bytes per lane; 16 with 64-bit indices) and 32 registers.
 struct warp : detail::searching<detail::all_steps> {};
 

@@ -1,4 +1,4 @@
-// Merge path (Merrill, Garland, SC 2016) in a warp: each lane runs a chunk of the warp's list, one fine task after the other, and hands on
+// Merge path (Merrill, Garland, SC 2016) in a warp: each lane runs a chunk of the warp's list, one fine task after another, and passes on
 // its part of a task that continues in the next lane. Lanes reduce together only once, after all chunks.
 #pragma once
 
@@ -59,7 +59,7 @@ __device__ partial<T> hand_on(partial<T> open, bool closes, partial<T>& before, 
 /// if (row < rows) out[row] = all.cubes - all.squares * all.sum;
 /// @endcode
 ///
-/// The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a call takes 3072 bytes of
+/// The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a call uses 3072 bytes of
 /// shared memory (a value and two indices per lane) and 32 registers.
 struct warp_chunked {
     template <int BlockDim, class T, class... Call>
@@ -158,7 +158,7 @@ struct warp_chunked {
     }
 
    private:
-    /// The largest chunk of a lane. Longer chunks pay off if handing results on is expensive, but the lines that a warp reads have to stay
+    /// The largest chunk of a lane. Longer chunks pay off if passing results on is expensive, but the lines that a warp reads have to stay
     /// in its cache.
     template <class T>
     static constexpr int most = sizeof(T) > 8 ? 64 : 32;

@@ -16,7 +16,7 @@ namespace cte {
 /// if (row < rows) levels[row] = first;
 /// @endcode
 ///
-/// The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a call takes 2048 bytes of
+/// The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a call uses 2048 bytes of
 /// shared memory (8 bytes per lane; 16 with 64-bit indices) and 32 registers.
 struct warp_segmented : detail::searching<detail::steps_of_longest> {};
 

@@ -1,5 +1,5 @@
 // A warp maps the list of its fine tasks straight into shared memory, a strip at a time. From there, lanes reduce their own short tasks,
-// one value after the other, and all lanes together reduce long ones.
+// one value after another, and all lanes together reduce long ones.
 #pragma once
 
 #include <cte/along.cuh>
@@ -244,7 +244,7 @@ constexpr int staged_per_lane = sizeof(T) >= 32 || BlockDim * sizeof(T) > 20 * 1
 /// if (row < rows) out[row] = sum;
 /// @endcode
 ///
-/// The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a call takes 8192 bytes of
+/// The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a call uses 8192 bytes of
 /// shared memory (a strip of 1 to 8 values per lane, fewer if they are large; none for `for_each`) and 32 registers.
 struct warp_staged {
     template <int BlockDim, class T>
