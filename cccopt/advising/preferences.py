@@ -34,10 +34,17 @@ def best_chosen(accepted: Sequence[Trial], chosen: Callable[[Selection], bool]) 
 
 
 def pays(trial: Trial) -> bool:
-    """Whether `auto` is expected to rewrite the loop and thereby make the kernel faster."""
+    """Whether `auto` may be expected to rewrite the loop and thereby make the kernel faster."""
     loop, kernel = trial.gain or 0, trial.gain_of_kernel or 0
-    in_lane = trial.loop is not None and trial.loop.form == Form.IN_LANE
-    return loop >= (IN_LANE_GAIN if in_lane else SAFE_GAIN) and kernel >= LEAST_GAIN
+    return loop >= _least(trial) and kernel >= LEAST_GAIN
+
+
+def _least(trial: Trial) -> float:
+    """The gain that `auto` requires of the loop."""
+    form = trial.loop.form if trial.loop is not None else None
+    if form is Form.IN_LANE:
+        return IN_LANE_GAIN
+    return LEAST_GAIN if is_expanded(trial) and form is not Form.CARRIED else SAFE_GAIN
 
 
 def best_of(accepted: Sequence[Trial]) -> Trial | None:

@@ -14,7 +14,7 @@ from cccopt.advising.pragmas import Pragma
 from cccopt.advising.suggestions import Advice, promises_of
 from cccopt.ccc.legality.independence import State
 from cccopt.ccc.outcome.choices import spelled
-from cccopt.ccc.profitability.model import IN_LANE_GAIN, SAFE_GAIN
+from cccopt.ccc.profitability.model import IN_LANE_GAIN, LEAST_GAIN, SAFE_GAIN
 from cccopt.diagnostic import Diagnostic, Severity, render
 from cccopt.report.profile_advice import SuggestedPragma, Suggestion
 from cccopt.version import __version__
@@ -25,8 +25,8 @@ SCHEMA = 1
 _UNTOLD = "only a run can tell"
 
 _MEASURE = (
-    f"Worth measuring: `auto` rewrites it only if at least {SAFE_GAIN}x is predicted ({IN_LANE_GAIN}x in the in-lane"
-    " form), or if `cccopt tune` has measured a gain."
+    f"Worth measuring: `auto` rewrites it only if at least {SAFE_GAIN}x is predicted ({LEAST_GAIN}x if it is expanded,"
+    f" {IN_LANE_GAIN}x in the in-lane form), or if `cccopt tune` has measured a gain."
 )
 _MEASURE_ALL = (
     "Worth measuring: with these counts, `auto` leaves at least part of it as it is (`cccopt explain` says why), unless"

@@ -18,7 +18,7 @@ from cccopt.advising.suggestions import Advice, advise_on_run, advise_on_source
 from cccopt.advising.trials import MOST, Trial
 from cccopt.ccc.outcome.choices import Form, Outcome
 from cccopt.ccc.outcome.report import Cost, RegionReport
-from cccopt.ccc.profitability.model import IN_LANE_GAIN, SAFE_GAIN
+from cccopt.ccc.profitability.model import IN_LANE_GAIN, LEAST_GAIN, SAFE_GAIN
 from cccopt.clauses import Kind
 from cccopt.driver import compile, marked_ptx
 from cccopt.emulator import Program
@@ -332,14 +332,19 @@ def test_a_kernel_with_bounds_needs_no_block(tmp_path: Path) -> None:
 
 
 def test_what_auto_leaves_does_not_pay() -> None:
-    """The in-lane form has a margin of its own."""
+    """The in-lane form has a margin of its own, and so have expanded loops."""
 
-    def pays(form: Form, gain: float) -> bool:
-        return preferences.pays(trial(0, gain, form))
+    def pays(form: Form, gain: float, *others: Form) -> bool:
+        one = trial(0, gain, form)
+        inner = [replace(one.reports[0], form=other, cost=None) for other in others]
+        return preferences.pays(replace(one, reports=(*one.reports, *inner)))
 
     assert pays(Form.SPLIT, SAFE_GAIN)
     assert pays(Form.IN_LANE, IN_LANE_GAIN)
     assert not pays(Form.IN_LANE, SAFE_GAIN)
+    assert pays(Form.SPLIT, LEAST_GAIN, Form.EXPANDED)
+    assert not pays(Form.SPLIT, LEAST_GAIN)
+    assert not pays(Form.CARRIED, LEAST_GAIN, Form.EXPANDED)
 
 
 def trial(number: int, gain: float, form: Form = Form.SPLIT) -> Trial:
