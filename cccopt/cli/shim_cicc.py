@@ -183,7 +183,7 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         gc.set_threshold(_OBJECTS)
         gc.enable()
         decisions = read_decisions(settings.decisions) if settings.decisions else None
-        given = options_of(settings, call.file)
+        given = replace(options_of(settings, call.file), relocatable=call.is_relocatable)
         compile = partial(
             rewrite_unit,
             device_compiler=compiler,

@@ -21,6 +21,8 @@ _TABLE = re.compile(
 )
 """An array with a long list of initial values: tables of random-number generators have 200,000 of them."""
 
+_INDIRECT = ".callprototype"
+
 
 @dataclass(frozen=True, slots=True)
 class SplitModule:
@@ -58,6 +60,8 @@ def split_module(text: str) -> SplitModule | None:
     if found is None:
         return None
     concerned = _concerned(text, found)
+    if any(_INDIRECT in text[d.body : d.end] for d in found if d.body is not None and d.name in concerned):
+        return None  # what such a call may run is named anywhere
     pieces: list[str] = []
     aside: list[str | None] = []
     at = 0

@@ -62,7 +62,7 @@ class Decoder:
         self._events = events
         self._places = places
         self._calls = nx.DiGraph()
-        self.resolver = Resolver(functions, layout, places)
+        self.resolver = Resolver(layout, places)
         self.pieces: list[Piece] = []
         self.entries: dict[str, int] = {}
 

@@ -31,6 +31,9 @@ WINDOWS = {"shared": 1 << 40, "local": 2 << 40, "const": 3 << 40, "param": 4 << 
 """What `cvta` adds to an address of each space. Global allocations lie above all windows."""
 
 WINDOW_BITS = 40
+CODE = 5 << 40
+"""The address of a module's first function, where no memory is."""
+
 SPACE_OF_WINDOW = {base >> WINDOW_BITS: space for space, base in WINDOWS.items() if base}
 """The space of a generic address by its bits from `WINDOW_BITS` upwards; all other addresses are global."""
 
@@ -76,11 +79,15 @@ def _align(offset: int, alignment: int) -> int:
 
 
 class ModuleMemory:
-    """The module's own variables in memory: each global in its own buffer, constants in one bank."""
+    """The module's own variables in memory: each global in its own buffer, constants in one bank. Functions have
+    addresses to compare.
+    """
 
     def __init__(self, module: Module, memory: GlobalMemory) -> None:
         self.addresses: dict[str, SymbolAddress] = {}
         self.shared: dict[str, Variable] = {}
+        names = dict.fromkeys(function.name for function in module.functions())
+        self.functions = {name: SymbolAddress("global", CODE + 16 * i) for i, name in enumerate(names)}
         # Textures, samplers and surfaces have no bytes; code that names them is refused.
         variables = [v for v in module.items if isinstance(v, Variable) and not v.type.endswith("ref")]
         bank = 0
@@ -153,8 +160,7 @@ class ModuleMemory:
         name, offset = (
             (value.name, 0) if isinstance(value, Symbol) else (value.base.name, int(value.offset.spelling, 0))
         )
-        where = self.addresses.get(name)
-        # A function's address: a value that is never valid memory.
+        where = self.addresses.get(name, self.functions.get(name))
         return offset if where is None else WINDOWS[where.space] + where.address + offset
 
 
@@ -219,11 +225,11 @@ class KernelLayout:
                 self._shared[variable.name] = offset
                 self.shared_size = offset
 
-    def module_variable(self, name: str) -> SymbolAddress | None:
-        """The address of a variable of the module, or None if it has no variable of that name."""
+    def module_symbol(self, name: str) -> SymbolAddress | None:
+        """The address of a variable or function of the module, or None if it has neither of that name."""
         if name in self._shared:
             return SymbolAddress("shared", self._shared[name])
-        return self._module.addresses.get(name)
+        return self._module.addresses.get(name, self._module.functions.get(name))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -63,12 +62,10 @@ class _Scopes:
 class Resolver:
     """Resolves the operands of one function after another.
 
-    ``slots`` holds the registers of all of them; ``formals`` the resolved results and parameters of each. ``functions``
-    holds the names of all functions of the module.
+    ``slots`` holds the registers of all of them; ``formals`` the resolved results and parameters of each.
     """
 
-    def __init__(self, functions: Container[str], layout: KernelLayout, places: Places) -> None:
-        self._functions = functions
+    def __init__(self, layout: KernelLayout, places: Places) -> None:
         self._layout = layout
         self._places = places
         self.slots: list[Slot] = []
@@ -176,15 +173,13 @@ class Resolver:
         return Decoded(scopes.function, index, instruction, operands, guard, negated, overhead)
 
     def _symbol(self, operand: Symbol, instruction: Instruction, scopes: _Scopes) -> object | None:
-        """What a name means; labels and functions are left as they are."""
+        """What a name means; labels and functions that are called are left as they are."""
         if isa.facts(instruction).control in (Control.BRANCH, Control.INDEXED):
             return operand
         found = self._look_up(operand.name, scopes)
-        if found is None:
-            found = self._layout.module_variable(operand.name)
-        if found is None and (operand.name in self._functions or instruction.base == "call"):
+        if found is None and instruction.base == "call":
             return operand
-        return found
+        return self._layout.module_symbol(operand.name) if found is None else found
 
     def _look_up(self, name: str, scopes: _Scopes) -> object | None:
         for scope in reversed(scopes.chain):

@@ -25,6 +25,7 @@ from cccopt.emulator.schedule import LockStep
 from cccopt.emulator.shape import Shape
 from cccopt.emulator.shuffle import Shuffled
 from cccopt.emulator.trace import Trace
+from cccopt.ptx.call_promotion import promoted
 from cccopt.ptx.constants import with_constants
 from cccopt.ptx.ir import Function, Instruction, Module, Statement, Symbol, Variable
 from cccopt.ptx.parser import parse
@@ -52,7 +53,8 @@ class Program:
     """
 
     def __init__(self, ptx: str | Module, name: str = "<ptx>", *, record: Record | None = None) -> None:
-        self.module = with_constants(parse(ptx, name) if isinstance(ptx, str) else ptx)
+        given = parse(ptx, name) if isinstance(ptx, str) else ptx
+        self.module = promoted(with_constants(given), alone=True)
         self._places = Places(self.module, SourceText(name, ptx) if isinstance(ptx, str) else None)
         self._memory = GlobalMemory()
         self._record = record

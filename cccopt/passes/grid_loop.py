@@ -33,7 +33,7 @@ from dataclasses import replace
 
 from cccopt.analysis import effects
 from cccopt.ccc.function.annotations import Annotation, vouches, without_annotations
-from cccopt.ccc.function.calls import HARMLESS_CALLS, called, is_indirect_call, shared_variables
+from cccopt.ccc.function.calls import HARMLESS_CALLS, called, shared_variables
 from cccopt.ccc.function.code import op
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.function.view import View, view_of
@@ -67,7 +67,7 @@ from cccopt.ptx.ir import (
     Symbol,
     Variable,
 )
-from cccopt.ptx.isa import Control, callee_of
+from cccopt.ptx.isa import Control, callee_of, is_indirect_call
 
 _AXES = ("x", "y", "z")
 _CLUSTER_DIRECTIVES = frozenset(

@@ -21,7 +21,7 @@ class Options:
     is how many blocks of a kernel run at once, and share the work of one marked ``grid``; None for as many as the
     largest device of the target holds. ``only`` names the regions to rewrite (`cccopt.passes.selection`); empty for
     all. ``stacks`` is the memory that holds stacks. ``builds`` are functions with a mode and a form of their own, by
-    name.
+    name. With ``relocatable``, other code may be linked to the module.
     """
 
     mode: Mode = Mode.AUTO
@@ -34,6 +34,7 @@ class Options:
     only: tuple[str, ...] = ()
     stacks: StackMemory = StackMemory.AUTO
     builds: Mapping[str, Build] = field(default_factory=dict)
+    relocatable: bool = False
 
     def of(self, function: str) -> Options:
         """The options that hold for a function. One with a build is left as it was rather than refused: other options,

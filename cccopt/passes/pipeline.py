@@ -1,6 +1,6 @@
 """The passes in order, with the verifier between them.
 
-    PIPELINE = (unique-names, recursion, grid-loop, broken-promises,
+    PIPELINE = (promote-calls, unique-names, recursion, grid-loop, broken-promises,
                 if-conversion, flag-reductions, coalesce-reductions, prefetch-loads, hoist-loads,
                 collect-contexts, dead-code)
 
@@ -30,6 +30,7 @@ from cccopt.passes import (
     hoist_loads,
     if_conversion,
     prefetch_loads,
+    promote_calls,
     recursion,
 )
 from cccopt.passes.checking import check_input
@@ -82,6 +83,7 @@ def _is_marked(function: Item) -> bool:
 
 
 PIPELINE: tuple[tuple[str, Pass], ...] = (
+    ("promote-calls", promote_calls.run),
     ("unique-names", _unique_names),
     ("recursion", recursion.run),
     ("grid-loop", grid_loop.run),
@@ -97,7 +99,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
 
 _ASKING = ("grid.begin", "recursive.begin")
 
-PREPARING = ("unique-names", "recursion", "grid-loop")
+PREPARING = ("promote-calls", "unique-names", "recursion", "grid-loop")
 """The passes that make the loops that markers ask for."""
 
 
@@ -177,7 +179,7 @@ def prepared(module: Module) -> Module:
     Where that is not possible, the function is left as it is: a kernel without its ``grid`` marker, any other function
     without markers.
     """
-    named, _, _ = _unique_names(module, _PREPARE)
+    named, _, _ = _unique_names(promote_calls.run(module, _PREPARE).module, _PREPARE)
     made = _with_loops(named)
     lost = _annotated(module, ("grid.begin",)) - _annotated(made, (*_ASKING, "for.begin"))
     if not lost:
@@ -189,7 +191,7 @@ def prepared(module: Module) -> Module:
 
 def _with_loops(module: Module) -> Module:
     for name, step in PIPELINE:
-        if name in PREPARING[1:]:
+        if name in PREPARING[2:]:
             module, _, _ = step(module, _PREPARE)
     return module
 

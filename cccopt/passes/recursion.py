@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from cccopt.analysis.loops import Loop
 from cccopt.ccc.function.annotations import Annotation, annotations_of, without_annotations
 from cccopt.ccc.function.call_sequences import Unfit, calls, is_last, self_calls
-from cccopt.ccc.function.calls import called, callees, is_indirect_call
+from cccopt.ccc.function.calls import called, callees
 from cccopt.ccc.function.inlining import inline
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.outcome import refusal
@@ -41,6 +41,7 @@ from cccopt.passes.options import Options
 from cccopt.passes.refused import left
 from cccopt.passes.result import PassResult
 from cccopt.ptx.ir import Function, Item, Marker, Module
+from cccopt.ptx.isa import is_indirect_call
 
 _MOST = 64
 """The most calls that are inlined into one function: functions that call each other may go on without end."""

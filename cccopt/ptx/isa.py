@@ -31,6 +31,7 @@ from cccopt.ptx.ir import (
     RegisterDeclaration,
     RegisterNames,
     SpecialRegister,
+    Statement,
     Symbol,
     TextureAddress,
     Vector,
@@ -391,6 +392,11 @@ def callee_of(call: Instruction) -> str | None:
     """The function that a direct call names; None for a call by pointer, which names its prototype or its targets."""
     callee = next((o for o in call.operands if not isinstance(o, Group)), None)
     return callee.name if isinstance(callee, Symbol) else None
+
+
+def is_indirect_call(statement: Statement) -> bool:
+    """Whether a statement calls through a pointer."""
+    return isinstance(statement, Instruction) and statement.base == "call" and callee_of(statement) is None
 
 
 def targets(instruction: Instruction, body: Body) -> tuple[str, ...]:

@@ -52,6 +52,19 @@ def with_unique_names(module: Module) -> Module:
     )
 
 
+def scope_around(body: Body, call: int) -> tuple[int, int]:
+    """The braces around a statement: -1 or the body's length where there is none."""
+    depth, start = 0, call
+    while start >= 0 and depth < 1:
+        depth += isinstance(body[start], Open) - isinstance(body[start], Close)
+        start -= depth < 1
+    depth, stop = 0, call
+    while stop < len(body) and depth < 1:
+        depth += isinstance(body[stop], Close) - isinstance(body[stop], Open)
+        stop += depth < 1
+    return start, stop
+
+
 def _function(function: Function) -> Function:
     body = function.body or ()
     if not _shadows(function) and (not any(isinstance(s, Open) for s in body) or _is_unique(function)):

@@ -97,6 +97,11 @@ class Call:
         """Whether cicc writes code that our PTX cannot replace: LTO-IR (with or without PTX) or OptiX-IR."""
         return self.output is None or "-olto" in self.arguments
 
+    @property
+    def is_relocatable(self) -> bool:
+        """Whether other code may be linked to what cicc makes (``-rdc=true``)."""
+        return "--device-c" in self.arguments
+
     def after(self, option: str) -> str:
         """The argument after ``option``, or an empty string."""
         if option not in self.arguments[:-1]:

@@ -41,6 +41,11 @@ def test_code_without_ptx_is_known(tmp_path: Path) -> None:
     assert call(tmp_path, extra="--emit-optix-ir").links_late
 
 
+def test_other_code_may_be_linked_to_relocatable_code(tmp_path: Path) -> None:
+    assert not call(tmp_path).is_relocatable
+    assert call(tmp_path, extra="--device-c").is_relocatable
+
+
 def test_a_call_without_one_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CccError) as caught:
         _ = call(tmp_path, extra="second.ii").source

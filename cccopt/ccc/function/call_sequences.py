@@ -39,6 +39,7 @@ from cccopt.ptx.ir import (
     Vector,
 )
 from cccopt.ptx.isa import callee_of
+from cccopt.ptx.scopes import scope_around
 
 
 class Unfit(Exception):
@@ -114,14 +115,7 @@ def sequence_of(body: Body, call: int) -> CallSequence:
     results, arguments = (
         _names(group) for group in (instruction.operands[:position], instruction.operands[position + 1 :])
     )
-    depth, start = 0, call
-    while start >= 0 and depth < 1:
-        depth += isinstance(body[start], Open) - isinstance(body[start], Close)
-        start -= depth < 1
-    depth, stop = 0, call
-    while stop < len(body) and depth < 1:
-        depth += isinstance(body[stop], Close) - isinstance(body[stop], Open)
-        stop += depth < 1
+    start, stop = scope_around(body, call)
     scope = body[start + 1 : stop] if start >= 0 and stop < len(body) else ()
     declared = {s.name for s in scope if isinstance(s, Variable)}
     if instruction.guard is not None or not {*results, *arguments} <= declared:

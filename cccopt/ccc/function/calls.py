@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cccopt.ptx import isa
+from cccopt.ptx.call_promotion import SYSTEM_CALLS
 from cccopt.ptx.ir import (
     Address,
     Function,
@@ -12,13 +13,12 @@ from cccopt.ptx.ir import (
     Instruction,
     Module,
     Operand,
-    Statement,
     Symbol,
     Variable,
 )
 from cccopt.ptx.isa import Control, callee_of
 
-HARMLESS_CALLS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
+HARMLESS_CALLS = SYSTEM_CALLS
 """System calls that do not synchronize lanes, keep no state in them and do not write to what they are passed (CUDA C++
 Programming Guide, 10)."""
 
@@ -53,11 +53,6 @@ def with_callees(module: Module, instruction: Instruction) -> list[Instruction]:
     """The instruction and all instructions that it may run by a call."""
     callee = callee_of(instruction) if isa.facts(instruction).control is Control.CALL else None
     return [instruction] if callee is None else [instruction, *called_code(module, callee)]
-
-
-def is_indirect_call(statement: Statement) -> bool:
-    """Whether a statement calls through a pointer."""
-    return isinstance(statement, Instruction) and statement.base == "call" and callee_of(statement) is None
 
 
 def shared_variables(module: Module, function: Function) -> tuple[Variable, ...]:

@@ -19,7 +19,6 @@ from cccopt.ccc.function.calls import (
     called,
     called_code,
     callees,
-    is_indirect_call,
     shared_variables,
     with_callees,
 )
@@ -31,7 +30,7 @@ from cccopt.ccc.outcome.refusal import Refusal, Rule, refuse
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Directive, Function, Instruction
-from cccopt.ptx.isa import Control, Memory, callee_of
+from cccopt.ptx.isa import Control, Memory, callee_of, is_indirect_call
 
 LEAST_TARGET = 70
 """The first target whose lanes have their own program counters."""

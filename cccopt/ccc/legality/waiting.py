@@ -37,8 +37,8 @@ from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.deciding import deciding
 from cccopt.ccc.legality.observing import loads_common, observes, stores_common
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register
-from cccopt.ptx.isa import Arithmetic, Control, Memory, callee_of
+from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, TextureAddress
+from cccopt.ptx.isa import Arithmetic, Control, Memory, callee_of, registers_in
 
 _OPPOSITE = {"eq": "ne", "lt": "ge", "gt": "le", "lo": "hs", "hi": "ls"}
 _OPPOSITE |= {opposite: test for test, opposite in _OPPOSITE.items()}
@@ -140,8 +140,8 @@ class _Ends:
     def _stays(self, index: int, load: Instruction) -> bool:
         """Whether a load reads one place that nothing in the loop writes: compilers hoist it unless told not to."""
         memory = self.view.memory
-        bases = [o.base for o in load.operands if isinstance(o, Address)]
-        if not all(not isinstance(base, Register) or self.is_invariant(index, base) for base in bases):
+        places = (o for o in load.operands if isinstance(o, Address | TextureAddress))
+        if not all(self.is_invariant(index, part) for place in places for part in registers_in(place)):
             return False
         access = memory.access(index)
         writes = (i for i in self.inside if memory.may_write(i))
