@@ -125,7 +125,7 @@ def _is_mark_of(statement: Statement, annotation: Annotation) -> bool:
 def _unknown(module: Module, annotation: Annotation, device: Device) -> Diagnostic:
     return refusal.remark(
         "CCC064",
-        f"how many blocks a device with `{target_of(module)}` runs at once is not known",
+        f"it is not known how many blocks a device with `{target_of(module)}` runs at once",
         annotation.place,
         f"{device.processors} multiprocessors of {device.threads} threads each are assumed; if the GPU cannot hold the"
         " blocks that fit on these at once, they run in waves",

@@ -54,7 +54,7 @@ def agent() -> Path:
             "CCC082",
             f"cannot write to a cache folder; tried {', '.join(f'`{place.parent.parent}`' for place in places)}",
             why="; ".join(reasons),
-            help="set CCCOPT_CACHE to a folder that can be written",
+            help="set CCCOPT_CACHE to a writable folder",
         )
     )
 

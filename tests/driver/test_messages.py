@@ -109,5 +109,5 @@ def test_what_would_let_the_path_be_deferred_alone(tmp_path: Path) -> None:
     )
     (remark,) = cccopt.compile(source, ccc="always").report["units"][0]["remarks"]
     assert remark["code"] == "CCC028"
-    assert remark["help"].startswith("to have the path deferred alone, ")
+    assert remark["help"].startswith("to defer the path by itself, ")
     assert "`const __restrict__`" in remark["help"]

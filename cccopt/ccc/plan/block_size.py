@@ -33,12 +33,12 @@ def block_threads(function: Function, region: Region) -> tuple[int, tuple[Diagno
         help = "let the function be inlined into a kernel that states its block size"
         if region.annotation.block is not None:
             why += (
-                "; the clause `block` applies in kernels alone, as a function's callers decide its block size"
+                "; the clause `block` applies only in kernels, because a function's callers decide its block size"
             )
     return LARGEST_BLOCK, (
         refusal.remark(
             "CCC052",
-            f"`{function.name}` does not give its block size: stacks are sized for {LARGEST_BLOCK} threads",
+            f"`{function.name}` does not state its block size: stacks are sized for {LARGEST_BLOCK} threads",
             region.annotation.place,
             why,
             help,
