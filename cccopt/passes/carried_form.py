@@ -92,6 +92,7 @@ def remarks(region: Region, cause: Refusal | None) -> tuple[Diagnostic, ...]:
             region.annotation.place,
             f"a path cannot be deferred by itself: {first.message} ({first.code})",
             to_defer(cause),
+            first.notes,
         ),
     )
 

@@ -365,6 +365,13 @@ def refuse(
     )
 
 
-def remark(code: str, message: str, place: Place | None, why: str = "", help: str = "") -> Diagnostic:
+def remark(
+    code: str,
+    message: str,
+    place: Place | None,
+    why: str = "",
+    help: str = "",
+    notes: tuple[tuple[str, Place], ...] = (),
+) -> Diagnostic:
     """A diagnostic that only informs."""
-    return Diagnostic(code, Severity.REMARK, message, place, why, help)
+    return Diagnostic(code, Severity.REMARK, message, place, why, help, notes)
