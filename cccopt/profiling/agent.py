@@ -1,4 +1,4 @@
-"""The agent (`agent.cpp`): a small library that takes counts and times out of a running program, built at first use.
+"""The agent (`agent.cpp`): a small library that reads counts and times in a running program, built at first use.
 
 It is built with the host's C++ compiler, kept in the cache folder, and rebuilt when its source, the compiler or cccopt
 changes.

@@ -96,6 +96,16 @@ def test_why_the_next_forms_are_not_possible(tmp_path: Path) -> None:
 
 
 @pytest.mark.nvcc
+def test_a_line_of_the_toolkit_comes_with_the_call(tmp_path: Path) -> None:
+    (found,) = said(tmp_path, FINE.replace("out[i] = s", "out[i] = __shfl_sync(~0u, s, 0)"))
+    assert found.code == "CCC040"
+    (_, toolkit), (label, own) = found.notes
+    assert toolkit.file.endswith(".hpp")
+    assert label == "called here"
+    assert "__shfl_sync" in own.line_text
+
+
+@pytest.mark.nvcc
 def test_what_would_let_the_path_be_deferred_alone(tmp_path: Path) -> None:
     source = tmp_path / "kernels.cu"
     source.write_text(
