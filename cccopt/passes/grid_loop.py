@@ -114,9 +114,11 @@ def _looped(module: Module, kernel: Function, options: Options) -> tuple[Functio
     (annotation,) = (a for a in view.annotations.values() if a.kind == Kind.GRID)
     paths = {a.region for a in view.annotations.values() if a.event == MarkedShape.PATH or a.variable}
     if not paths - annotations_in_loops(view):
-        why = "this kernel has no marked path outside its own marked loops: it gets no loop over blocks"
+        message = "this kernel has no marked path outside its own marked loops: it gets no loop over blocks"
+        why = "`grid` says only that the work of threads may be reordered, not which code diverges"
+        help = "mark a divergent `if` with `#pragma ccc if`, or a loop with `#pragma ccc for variable` or `while`"
         body = tuple(s for s in kernel.body or () if not _is_mark_of(s, annotation))
-        return replace(kernel, body=body), (refusal.remark("CCC054", why, annotation.place),)
+        return replace(kernel, body=body), (refusal.remark("CCC054", message, annotation.place, why, help),)
     _check(view, annotation)
     device = device_of(module)
     said: tuple[Diagnostic, ...] = ()

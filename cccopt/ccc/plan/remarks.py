@@ -39,6 +39,7 @@ def stack_remarks(view: View, region: Region, needed: int) -> tuple[Diagnostic, 
                 f" drops by {needed:,} bytes",
                 region.annotation.place,
                 "the context stacks are static shared memory, and both come out of one block's budget",
+                "use smaller blocks, and state their size (`__launch_bounds__(N)`, or `block(N)` in the pragma)",
             )
         )
     select = view.block_of_name[region.select]
