@@ -46,7 +46,7 @@ def cupy_module(
     kernels are counted.
 
     Args:
-        source: The text. Kernels go by their names in PTX, so put them into ``extern "C"``.
+        source: The text. Kernels are looked up by their PTX names, so declare them ``extern "C"``.
         options: Options of nvcc; CuPy's headers are found.
         arch: The architecture (``sm_90``); by default that of the current device.
         ccc: ``auto``, ``always`` or ``off``.

@@ -1,4 +1,4 @@
-"""The version of this package: the one place that says it."""
+"""The version of this package, stated only here."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ conversions propagate strides, and so does an induction variable that grows by t
     LOOP:
         mul.wide.s32 %rd2, %r1, 4;              %rd2: 4
         add.s64 %rd3, %rd1, %rd2;               %rd3: 4 (%rd1 is a parameter)
-        ld.global.u32 %r2, [%rd3];              lanes beside one another read elements beside one another
+        ld.global.u32 %r2, [%rd3];              adjacent lanes read adjacent elements
         add.s32 %r1, %r1, %nthreads;            %r1: 1 again
 
 The answer is good enough to judge speed, but not for proofs. It assumes that the lanes of a warp differ only in

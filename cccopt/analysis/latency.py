@@ -1,4 +1,4 @@
-"""The cycles that a warp running alone takes for code: latencies instead of issue slots (`cccopt.analysis.cost`).
+"""The cycles that code takes in a warp running alone: latencies instead of issue slots (`cccopt.analysis.cost`).
 
 A block takes as long as the longest chain of instructions that need one another's results: loads that do not depend on
 one another wait together. A block waits for what it loads, even if only another block reads it.

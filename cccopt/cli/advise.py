@@ -1,4 +1,4 @@
-"""``cccopt advise``: the annotations that pay off, found by trying all that could be written."""
+"""``cccopt advise``: find the annotations that pay off, by trying all that could be written."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="an nvcc option for sources, such as --nvcc=-Iinclude; may be repeated",
     )
     parser.add_argument(
-        "--top", type=_number, default=10, metavar="N", help="suggestions to print (default: 10)"
+        "--top", type=_number, default=10, metavar="N", help="number of suggestions to print (default: 10)"
     )
     parser.add_argument("--all", action="store_true", help="also print kernels that are better left alone")
     parser.add_argument(
@@ -221,8 +221,12 @@ def _chosen(found: Sequence[Advice], only: Sequence[_Numbered] | None) -> list[A
         if number > len(known):
             if not known:
                 raise bad_argument(str(number), "there are no suggestions", "omit `--only`")
-            why = f"suggestions are numbered from 1 to {len(known)}"
-            raise bad_argument(str(number), why, "`--all` shows them")
+            why = (
+                f"suggestions are numbered from 1 to {len(known)}"
+                if len(known) > 1
+                else "there is only number 1"
+            )
+            raise bad_argument(str(number), why, "name one that is printed")
         of_kernel = (known[number - 1], *known[number - 1].alternatives)
         if alternative > len(of_kernel):
             why = f"suggestion {number} has no such alternative"

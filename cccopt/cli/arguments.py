@@ -29,14 +29,14 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
         "--shuffle",
         type=int,
         metavar="SEED",
-        help="run warps and lanes in an order drawn from this seed, to find races",
+        help="run warps and lanes in a random order, drawn from this seed, to find races",
     )
 
 
 def add_shape(parser: argparse.ArgumentParser, *, required: bool) -> None:
     """Add ``--grid``, ``--block``, ``--arg`` and ``--shared``; the first two may be ``required``."""
-    parser.add_argument("--grid", required=required, metavar="X,Y,Z", help="blocks of the launch")
-    parser.add_argument("--block", required=required, metavar="X,Y,Z", help="threads of a block")
+    parser.add_argument("--grid", required=required, metavar="X,Y,Z", help="number of blocks of the launch")
+    parser.add_argument("--block", required=required, metavar="X,Y,Z", help="number of threads in a block")
     parser.add_argument(
         "--arg",
         action="append",

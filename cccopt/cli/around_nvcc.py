@@ -57,8 +57,7 @@ def _refused(name: str, equals: str, value: str) -> Diagnostic:
         return error("CCC083", f"`{value}` is not a value of `{name}`", help=takes)
     takes = next((options.spelled(known, what) for known, what, *_ in options.TABLE if known == name), "")
     if takes:
-        said = f"`{name}{equals}{value}` does not have the form of this option"
-        return error("CCC083", said, help=f"write `{takes}`")
+        return error("CCC083", f"malformed option `{name}{equals}{value}`", help=f"write `{takes}`")
     names = ", ".join(options.spelled(name, value) for name, value, *_ in options.TABLE)
     return error(
         "CCC083", f"`{name}{equals}{value}` is not an option of ccc-nvcc", help=f"its own options are {names}"

@@ -40,7 +40,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add this command's arguments."""
     parser = commands.add_parser(
         "check",
-        help="test that iterations of marked loops are independent",
+        help="test whether iterations of marked loops are independent",
         description=f"{__doc__} The exit status is 1 if they are not.",
     )
     parser.add_argument(
@@ -67,7 +67,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         type=_number,
         default=10,
         metavar="N",
-        help="conflicts to print in full (default: %(default)s)",
+        help="number of conflicts to print in full (default: %(default)s)",
     )
     parser.set_defaults(run=run, listed="subjects")
 

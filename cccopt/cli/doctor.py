@@ -1,4 +1,4 @@
-"""``cccopt doctor``: what is installed, what is missing, what to do."""
+"""``cccopt doctor``: report what is installed, what is missing, and what to do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cccopt explain``: the regions of a file with their contexts and refusals, or the page of a diagnostic code."""
+"""``cccopt explain``: show the regions of a file with their contexts and refusals, or the page of a diagnostic code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cccopt profile -- ./app ...``: where lanes idle and where the time goes in a program on a GPU.
+"""``cccopt profile -- ./app ...``: show where lanes idle and where the time goes in a program on a GPU.
 
 The program, compiled with `ccc-nvcc --ccc-instrument`, runs twice: with counters, and without them for times. The
 results go into one file, which `--ccc-profile` reads; an existing file of that name is replaced. To add up runs, pass

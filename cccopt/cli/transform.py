@@ -1,4 +1,4 @@
-"""``cccopt transform``: marked PTX in, rewritten PTX out."""
+"""``cccopt transform``: rewrite the marked regions of a PTX file."""
 
 from __future__ import annotations
 

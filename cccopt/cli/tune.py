@@ -1,4 +1,4 @@
-"""``cccopt tune --build COMMAND --run COMMAND``: which build of each kernel is fastest on this GPU, by measurement.
+"""``cccopt tune --build COMMAND --run COMMAND``: measure which build of each kernel is fastest on this GPU.
 
 Each build is made in a copy of the current folder; `ccc-nvcc` takes its options from the environment. The builds
 run in turn. The fastest is chosen for each annotated kernel, and the choice is measured again. The result is a file for
@@ -72,7 +72,10 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         f" (default: {', '.join(DEFAULT)})",
     )
     parser.add_argument(
-        "--rounds", type=_rounds, default=7, help="runs of each build (default: %(default)s, at least 3)"
+        "--rounds",
+        type=_rounds,
+        default=7,
+        help="number of runs of each build (default: %(default)s, at least 3)",
     )
     parser.add_argument(
         "--limit",

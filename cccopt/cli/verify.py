@@ -23,7 +23,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add this command's arguments."""
     parser = commands.add_parser(
         "verify",
-        help="compare a kernel before and after",
+        help="compare a kernel before and after the rewrite",
         description=f"{__doc__} The exit status is 1 if they differ; the first difference is named.",
     )
     parser.add_argument("before", type=Path, metavar="BEFORE.ptx")

@@ -31,7 +31,7 @@ class Program:
 
     Attributes:
         ptx: The rewritten PTX.
-        original_ptx: The PTX that plain nvcc makes of the source without its pragmas.
+        original_ptx: The PTX that plain nvcc generates from the source without its pragmas.
         report: What became of each annotation, as ``ccc-nvcc --ccc-report`` writes it (JSON data).
     """
 

@@ -108,7 +108,7 @@ def remarks(kernels: Mapping[str, Iterable[Crowded]]) -> tuple[Diagnostic, ...]:
             "CCC050",
             stays_as_it_is(_gain(loop.report)),
             loop.report.place,
-            f"rewritten, the kernel takes {loop.registers[1]} registers per thread instead of {loop.registers[0]}, so"
+            f"the rewritten kernel uses {loop.registers[1]} registers per thread instead of {loop.registers[0]}, so"
             f" the blocks of a launch run in {loop.waves[1]} waves instead of {loop.waves[0]}",
             "limit the registers with `__launch_bounds__` or `-maxrregcount`, or add `always` to the pragma to collect"
             " it anyway",

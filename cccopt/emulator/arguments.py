@@ -118,7 +118,11 @@ def parameter_bytes(
 ) -> Array:
     """The kernel's parameter block; raises EmulatorError if an argument does not fit its parameter."""
     if len(parameters) != len(arguments):
-        raise refuse(f"the kernel takes {quantity(len(parameters), 'argument')}, but got {len(arguments)}")
+        given = f"{len(arguments)} {'was' if len(arguments) == 1 else 'were'} given"
+        raise refuse(
+            f"the kernel takes {quantity(len(parameters), 'argument')}, but {given}",
+            help="give one argument for each parameter, in order",
+        )
     for (_, variable), argument in zip(parameters, arguments, strict=True):
         if isinstance(argument, np.ndarray) and argument.ndim > 0:
             buffers.add(argument, variable.name)
@@ -152,7 +156,7 @@ def _number(variable: Variable, argument: Any) -> bytes:
     type_name = variable.type.strip().lstrip(".")
     if type_name not in TYPES:
         raise refuse(
-            f"parameter `{variable.name}` has type .{type_name}, which a number cannot fill",
+            f"parameter `{variable.name}` has type .{type_name}, which cannot be set from a number",
             help="pass it as bytes (in Python)",
         )
     t = TYPES[type_name]

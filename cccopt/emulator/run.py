@@ -43,7 +43,7 @@ class Program:
     `cccopt.compile` returns a different class of the same name: the text before and after the rewrite.
 
     Args:
-        ptx: PTX, or what `cccopt.parse` made of it.
+        ptx: PTX, or the module that `cccopt.parse` returned for it.
         name: The name of the text in messages.
         record: Records what iterations do to memory, for `cccopt.check`.
 
@@ -88,8 +88,9 @@ class Program:
             return found[0]
         if found:
             raise refuse(f"several kernels are called `{kernel}`", help=f"name one of {', '.join(found)}")
-        known = ", ".join(f"`{name}`" for name in entries) or "none"
-        raise refuse(f"no kernel `{kernel}` in the module", help=f"its kernels: {known}")
+        known = ", ".join(f"`{name}`" for name in entries)
+        help = f"name one of {known}" if entries else "give it PTX with an `.entry`"
+        raise refuse(f"no kernel `{kernel}` in the module", help=help)
 
     def launch(
         self,
@@ -239,12 +240,12 @@ def emulate(
     The arguments are those of a launch, followed by settings of the emulator.
 
     Args:
-        ptx: PTX, or what `cccopt.parse` made of it.
+        ptx: PTX, or the module that `cccopt.parse` returned for it.
         kernel: The kernel's PTX name, or the demangled one if only one kernel has it.
         grid: The number of blocks: one number, or up to three of them.
         block: The number of threads in a block, likewise.
         args: The kernel's arguments. numpy arrays are device buffers, updated in place. Numbers take the parameter's
-            type after a range check. Bytes are structs by value.
+            type after a range check. Bytes are structs passed by value.
         shared_bytes: Dynamic shared memory of a block.
         shuffle: A seed. Lanes then run one at a time between the points where they meet, in an order drawn from it.
         hazards: Report accesses of two lanes to shared memory that no barrier orders.

@@ -136,7 +136,7 @@ class Sample:
         return self.workload.launches(state) if of_build is None else of_build(state, build)
 
     def results(self, state: Mapping[str, Any], size: str) -> tuple[str, ...]:
-        """The names of the arrays that are looked at after a run, at `FULL` without scratch. Raises `CccError` for a
+        """The names of the arrays that are checked after a run, at `FULL` without scratch. Raises `CccError` for a
         name that is not an array of the state.
         """
         scratch = self._named(state, "SCRATCH", ())
@@ -176,7 +176,7 @@ class Instance:
         return self.size != FULL or getattr(self.sample.workload, "FULL_REFERENCE", False)
 
     def results(self, state: Mapping[str, Any]) -> tuple[str, ...]:
-        """The names of the arrays that are looked at after a run, as `Sample.results` gives them."""
+        """The names of the arrays that are checked after a run, as `Sample.results` gives them."""
         return self.sample.results(state, self.size)
 
     def wrong(self, state: State, expected: Mapping[str, Array] | None) -> str:
@@ -235,8 +235,8 @@ def load(name: str) -> Sample:
     """The workload ``name``: one that comes with cccopt, or a folder with ``workload.py`` and its source.
 
     The source is the ``.cu`` file with the folder's name. Raises `CccError` (CCC090) if there is no such workload, if
-    its file raises something, or if it lacks one of the functions. The functions raise it as well if something goes
-    wrong in them.
+    its file raises an exception, or if it lacks one of the functions. The workload's functions raise it, too, if they
+    fail.
     """
     source, module = find(name)
     return Sample(source.stem, source, cast(Workload, module))

@@ -4,11 +4,11 @@
         ld.global.nc.u32 %r1, [%rd3];     ->    ld.global.u32 %r1, [%rd3];
         st.global.u32 [%rd2], %r2;
 
-nvcc makes such loads of a pointer that is one of two `__restrict__` parameters, one of them `const`. In the order of
-the program they are right. Later passes rely on the promise to change that order.
+nvcc emits such loads for a pointer that may be either of two `__restrict__` parameters, one of them `const`. In program
+order, they are correct. Later passes rely on the promise to change that order.
 
-A pointer that can only be one parameter keeps the promise: nvcc makes it for parameters that nothing writes, and
-`__ldg` is the program's own word for what it reads. Safety: EXACT.
+Loads through a pointer that can only be one parameter keep the promise: nvcc makes it for parameters through which
+nothing is written, and with `__ldg` the program makes it itself. Safety: EXACT.
 """
 
 from __future__ import annotations

@@ -92,6 +92,7 @@ def remarks(region: Region, cause: Refusal | None) -> tuple[Diagnostic, ...]:
             region.annotation.place,
             f"a path cannot be deferred by itself: {first.message} ({first.code})",
             to_defer(cause),
+            first.notes,
         ),
     )
 
@@ -99,7 +100,7 @@ def remarks(region: Region, cause: Refusal | None) -> tuple[Diagnostic, ...]:
 def to_defer(cause: Refusal) -> str:
     """What would let a path be deferred alone, which ``cause`` does not; empty if nothing is known to."""
     help = cause.diagnostics[0].help
-    return f"to have the path deferred alone, {help}" if help else ""
+    return f"to defer the path by itself, {help}" if help else ""
 
 
 def reports(

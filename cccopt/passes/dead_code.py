@@ -1,4 +1,4 @@
-"""Pure instructions whose results are not read any more are dropped from rewritten functions.
+"""Pure instructions whose results are no longer read are dropped from rewritten functions.
 
         sqrt.rn.f32 %f3, %f2;       -> (nothing)        each task computes the root from %f2, and no lane before it
 

@@ -33,9 +33,11 @@ from dataclasses import replace
 
 from cccopt.analysis import effects
 from cccopt.ccc.function.annotations import Annotation, vouches, without_annotations
-from cccopt.ccc.function.calls import HARMLESS_CALLS, called, shared_variables
+from cccopt.ccc.function.calls import HARMLESS_CALLS, called, shared_variables, with_callees
 from cccopt.ccc.function.code import op
+from cccopt.ccc.function.mangled import source_name
 from cccopt.ccc.function.names import Names
+from cccopt.ccc.function.origins import Note
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.rules import waits
 from cccopt.ccc.outcome import refusal
@@ -106,9 +108,11 @@ def _looped(module: Module, kernel: Function, options: Options) -> tuple[Functio
     (annotation,) = (a for a in view.annotations.values() if a.kind == Kind.GRID)
     paths = {a.region for a in view.annotations.values() if a.event == MarkedShape.PATH or a.variable}
     if not paths - annotations_in_loops(view):
-        why = "this kernel has no marked path outside its own marked loops: it gets no loop over blocks"
+        message = "this kernel has no marked path outside its own marked loops: it gets no loop over blocks"
+        why = "`grid` says only that the work of threads may be reordered, not which code diverges"
+        help = "mark a divergent `if` with `#pragma ccc if`, or a loop with `#pragma ccc for variable` or `while`"
         body = tuple(s for s in kernel.body or () if not _is_mark_of(s, annotation))
-        return replace(kernel, body=body), (refusal.remark("CCC054", why, annotation.place),)
+        return replace(kernel, body=body), (refusal.remark("CCC054", message, annotation.place, why, help),)
     _check(view, annotation)
     device = device_of(module)
     said: tuple[Diagnostic, ...] = ()
@@ -125,7 +129,7 @@ def _is_mark_of(statement: Statement, annotation: Annotation) -> bool:
 def _unknown(module: Module, annotation: Annotation, device: Device) -> Diagnostic:
     return refusal.remark(
         "CCC064",
-        f"how many blocks a device with `{target_of(module)}` runs at once is not known",
+        f"it is not known how many blocks a device with `{target_of(module)}` runs at once",
         annotation.place,
         f"{device.processors} multiprocessors of {device.threads} threads each are assumed; if the GPU cannot hold the"
         " blocks that fit on these at once, they run in waves",
@@ -139,13 +143,13 @@ def _unknown(module: Module, annotation: Annotation, device: Device) -> Diagnost
 def _check(view: View, annotation: Annotation) -> None:
     """Raises Refusal for the first rule that the kernel breaks."""
 
-    def refused(rule: Rule, *details: object) -> Refusal:
-        return refuse(rule, annotation.place, *details)
+    def refused(rule: Rule, *details: object, at: Instruction | None = None) -> Refusal:
+        return refuse(rule, annotation.place, *details, notes=_notes(view, at))
 
     module, kernel = view.module, view.function
     bodies = {f.name: f for f in module.functions() if f.body is not None}
     reached = called(module, [kernel.name])
-    unseen = sorted(n for n in reached - bodies.keys() - HARMLESS_CALLS if not vouches(annotation, n))
+    unseen = {n for n in reached - bodies.keys() - HARMLESS_CALLS if not vouches(annotation, n)}
     own = [s for s in view.body if isinstance(s, Instruction)]
     others = {
         name: [s for s in bodies[name].body or () if isinstance(s, Instruction)]
@@ -157,28 +161,43 @@ def _check(view: View, annotation: Annotation) -> None:
             raise refused(refusal.GRID_SYNCHRONISED, directive.name)
     for instruction in everything:
         if _synchronises_blocks(instruction):
-            raise refused(refusal.GRID_SYNCHRONISED, instruction.opcode)
+            raise refused(refusal.GRID_SYNCHRONISED, instruction.opcode, at=instruction)
         of_clusters = [r for r in effects.special_registers(instruction) if r.startswith(_CLUSTER_REGISTERS)]
         if of_clusters:
-            raise refused(refusal.GRID_SYNCHRONISED, min(of_clusters))
+            raise refused(refusal.GRID_SYNCHRONISED, min(of_clusters), at=instruction)
     if shared_variables(module, kernel):
         raise refused(refusal.GRID_SHARED, shared_variables(module, kernel)[0].name)
-    if unseen:
-        raise refused(refusal.GRID_CALL_UNSEEN, unseen[0])
-    if any(map(is_indirect_call, everything)):
-        raise refused(refusal.GRID_CALL_BY_POINTER)
+    calls = [s for s in everything if s.base == "call"]
+    for call in calls:
+        if callee_of(call) in unseen:
+            raise refused(refusal.GRID_CALL_UNSEEN, source_name(callee_of(call) or ""), at=call)
+    for call in filter(is_indirect_call, calls):
+        raise refused(refusal.GRID_CALL_BY_POINTER, at=call)
     for name, code in others.items():
-        if any(effects.special_registers(s) & _INDEX for s in code):
-            raise refused(refusal.GRID_CALL, name, "reads the block index")
-        if any(s.base == "exit" for s in code):
-            raise refused(refusal.GRID_CALL, name, "ends the thread")
-    if any("%ctaid" in effects.special_registers(s) for s in own):
-        raise refused(refusal.GRID_VECTOR, kernel.name)
-    if any(s.base == "alloca" for s in own):
-        raise refused(refusal.GRID_STACK, kernel.name)
-    culprit = _partial_collective(view, others)
-    if culprit is not None:
-        raise refused(refusal.GRID_COLLECTIVE, culprit)
+        for s in code:
+            if effects.special_registers(s) & _INDEX:
+                raise refused(refusal.GRID_CALL, source_name(name), "reads the block index", at=s)
+            if s.base == "exit":
+                raise refused(refusal.GRID_CALL, source_name(name), "ends the thread", at=s)
+    for s in own:
+        if "%ctaid" in effects.special_registers(s):
+            raise refused(refusal.GRID_VECTOR, source_name(kernel.name), at=s)
+        if s.base == "alloca":
+            raise refused(refusal.GRID_STACK, source_name(kernel.name), at=s)
+    partial = _partial_collective(view, others)
+    if partial is not None:
+        what = partial.opcode if _is_collective(partial) else f"call {source_name(callee_of(partial) or '')}"
+        raise refused(refusal.GRID_COLLECTIVE, what, at=partial)
+
+
+def _notes(view: View, culprit: Instruction | None) -> tuple[Note, ...]:
+    """A note at the line of the kernel that contains ``culprit``, or calls code that does."""
+    for index, statement in enumerate(view.body):
+        if isinstance(statement, Instruction) and any(
+            s is culprit for s in with_callees(view.module, statement)
+        ):
+            return view.origins.notes("here", index)
+    return ()
 
 
 def _synchronises_blocks(instruction: Instruction) -> bool:
@@ -187,7 +206,7 @@ def _synchronises_blocks(instruction: Instruction) -> bool:
     return waits(instruction) or clusters
 
 
-def _partial_collective(view: View, others: dict[str, list[Instruction]]) -> str | None:
+def _partial_collective(view: View, others: dict[str, list[Instruction]]) -> Instruction | None:
     """A warp-wide operation, in the kernel or in what it calls, to which possibly not all lanes of the warp come."""
     collective = {name for name, code in others.items() if any(_is_collective(s) for s in code)}
     wide = {name for name in others if collective & called(view.module, [name])} if collective else set()
@@ -200,7 +219,7 @@ def _partial_collective(view: View, others: dict[str, list[Instruction]]) -> str
         found = next(filter(is_wide, code), None)
         # Few kernels have any, and it takes long to find out which lanes reach a block.
         if found is not None and view.uniformity.divergent_control(block.index):
-            return found.opcode if _is_collective(found) else f"call {callee_of(found)}"
+            return found
     return None
 
 

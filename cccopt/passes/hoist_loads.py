@@ -1,4 +1,4 @@
-"""Coalesced loads at the head of an `if` path are done before it, and their values wait on the stack (DESIGN 4.1).
+"""Coalesced loads at the head of an `if` path are moved before it, and their values wait on the stack (DESIGN 4.1).
 
         @%p2 bra JOIN;                          @%p2 bra JOIN;
         // ccc if.begin 2                       mul.wide.s32 %rd5, %r5, 4;

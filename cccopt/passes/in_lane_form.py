@@ -11,6 +11,7 @@ from cccopt.ccc.codegen.in_lane import rewrite_in_lane
 from cccopt.ccc.function.annotations import Annotation, without_annotations
 from cccopt.ccc.function.graph import Graph
 from cccopt.ccc.function.linearize import to_body
+from cccopt.ccc.function.origins import Note
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.in_lane import check_in_lane
 from cccopt.ccc.outcome import refusal
@@ -176,6 +177,7 @@ def _why_idle(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> Diag
         plan.region.annotation.place,
         "; ".join(filter(None, (_why_here(cause, by_cost=by_cost), reason))),
         "; ".join(filter(None, (_ANYWAY, _to_defer(cause, by_cost=by_cost)))),
+        _notes(cause),
     )
 
 
@@ -195,6 +197,11 @@ def _why_here(cause: Refusal | None, *, by_cost: bool) -> str:
             " could move to another lane (`--ccc-form=carried`), but letting lanes wait is expected to be faster"
         )
     return f"tasks cannot move to other lanes: {first.message} ({first.code}); {first.why}"
+
+
+def _notes(cause: Refusal | None) -> tuple[Note, ...]:
+    """The lines to which `_why_here` refers."""
+    return () if cause is None else cause.diagnostics[0].notes
 
 
 def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple[Diagnostic, ...]:
@@ -226,7 +233,7 @@ def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple
     message = "each lane of this loop runs its own iterations, and waits where others can catch up"
     if not plan.flattened:
         message += "; lanes begin them together"
-    return (refusal.remark("CCC028", message, annotation.place, why, help),)
+    return (refusal.remark("CCC028", message, annotation.place, why, help, _notes(cause)),)
 
 
 def _why_declined(
@@ -241,7 +248,7 @@ def _why_declined(
         help = "add `always` to the pragma to rewrite it anyway"
     why = "; ".join(filter(None, (_why_here(cause, by_cost=by_cost), gain)))
     message = "the marked loop stays as it is: the in-lane form, in which lanes wait, is not known to pay off"
-    return refusal.remark("CCC050", message, plan.region.annotation.place, why, help)
+    return refusal.remark("CCC050", message, plan.region.annotation.place, why, help, _notes(cause))
 
 
 def _declined(view: View, plan: InLanePlan, numbers: InLaneEstimate | None) -> tuple[RegionReport, ...]:

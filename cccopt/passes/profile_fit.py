@@ -1,4 +1,4 @@
-"""Remarks on profiles that were made from a different program than the one that is rewritten."""
+"""Remarks on profiles that were made from a different program than the one being rewritten."""
 
 from __future__ import annotations
 

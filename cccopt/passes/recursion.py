@@ -1,7 +1,7 @@
 """The pass that inlines functions marked ``recursive`` at their calls in marked loops (DESIGN 5.5).
 
 nvcc turns a function's tail call of itself into a loop, but it does not inline the function if told not to
-(`__noinline__`), nor ever for sm_100 and later. The iterations of that loop are tasks only if it is part of the marked
+(`__noinline__`), and never for sm_100 and later. The iterations of that loop are tasks only if it is part of the marked
 loop. If nvcc has left the self-call, as for results that are structures, it becomes a jump here.
 
     LOOP:                               LOOP:

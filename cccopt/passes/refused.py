@@ -27,7 +27,8 @@ def with_next(cause: Refusal, last: Refusal, form: str) -> Refusal:
     why = f"{first.why}; the {form} is not possible either: {other.message} ({other.code})"
     short = form.partition(",")[0]
     help = first.help if other.help in ("", first.help) else f"{first.help}; for the {short}: {other.help}"
-    notes = (*first.notes, *((f"{text} ({other.code})", place) for text, place in other.notes))
+    added = ((f"{text} ({other.code})", place) for text, place in other.notes)
+    notes = tuple(dict.fromkeys((*first.notes, *added)))
     return Refusal(replace(first, why=why, help=help, notes=notes), *cause.diagnostics[1:])
 
 

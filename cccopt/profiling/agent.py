@@ -1,4 +1,4 @@
-"""The agent (`agent.cpp`): a small library that takes counts and times out of a running program, built at first use.
+"""The agent (`agent.cpp`): a small library that reads counts and times in a running program, built at first use.
 
 It is built with the host's C++ compiler, kept in the cache folder, and rebuilt when its source, the compiler or cccopt
 changes.
@@ -54,7 +54,7 @@ def agent() -> Path:
             "CCC082",
             f"cannot write to a cache folder; tried {', '.join(f'`{place.parent.parent}`' for place in places)}",
             why="; ".join(reasons),
-            help="set CCCOPT_CACHE to a folder that can be written",
+            help="set CCCOPT_CACHE to a writable folder",
         )
     )
 

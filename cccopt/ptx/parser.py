@@ -167,6 +167,11 @@ def _unexpected(token: str, source: SourceText, position: Position) -> PtxError:
             "CCC005", f"unknown or misplaced directive `{shortened(token)}`", source, position,
             help="the directives are those of PTX ISA 9.0, chapters 5 and 11",
         )  # fmt: skip
+    if ".version" not in source.text:
+        return ptx_error(
+            "CCC001", f"unexpected `{shortened(token)}`", source, position,
+            why="this is not PTX: it has no `.version`", help="compile CUDA C++ to PTX with `nvcc -ptx`",
+        )  # fmt: skip
     return ptx_error("CCC001", f"unexpected `{shortened(token)}`", source, position)
 
 

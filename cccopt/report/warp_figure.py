@@ -90,7 +90,7 @@ def _parts(function: Function, path: Collection[int]) -> list[Part]:
 
 
 def draw(title: str, panels: Sequence[Panel], layout: Layout = WIDE) -> str:
-    """Draw panels under one another.
+    """Draw panels, one below the other.
 
     Args:
         title: The heading of the drawing.

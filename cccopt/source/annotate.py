@@ -111,7 +111,7 @@ def annotate(
     Args:
         text: A whole translation unit, as it is written or as nvcc preprocesses it for cicc.
         name: Its file name, unless a line marker gives a better one.
-        only: The ids of the regions to mark and report; all of them if it is None. Ids stay what they are without it.
+        only: The ids of the regions to mark and report; all of them if it is None. It does not change any id.
         alone: The ids of loops in which nothing else is marked.
         keep_going: Leave out an annotation with a mistake, with a warning.
         first: The id of the first region.

@@ -188,7 +188,7 @@ def _block(clauses: Clauses, word: _Word, place: Place) -> Clauses:
 
 def _count(word: _Word, place: Place) -> int:
     if re.fullmatch(rf"0*[1-9][0-9]{{0,{_MOST_DIGITS - 1}}}", _argument(word)) is None:
-        raise _refused(_bad_argument(word, place, f"it is a count of 1 to {10**_MOST_DIGITS - 1:,}"))
+        raise _refused(_bad_argument(word, place, f"it takes a count from 1 to {10**_MOST_DIGITS - 1:,}"))
     return int(_argument(word))
 
 
@@ -211,7 +211,7 @@ def _reduce(clauses: Clauses, word: _Word, place: Place) -> Clauses:
     twice = next((variable for variable in named if named.count(variable) > 1), None)
     if twice is not None:
         problem = f"`reduce` names `{twice}` twice"
-        why = "a variable is reduced with one operator"
+        why = "a variable can be reduced with only one operator"
         raise _refused(error("CCC015", problem, place, why=why, help="keep one of them"))
     return replace(clauses, reductions=pairs)
 

@@ -96,8 +96,8 @@ def _check_nested(code: Code, begin: int, end: int) -> None:
             raise NoPath(
                 index,
                 f"a `{word}` label is inside another statement of the `switch`",
-                "a path is entered at its beginning",
-                "write all labels at the outermost level, or mark the cases as `if`s",
+                "a path may be entered only at its beginning",
+                "write all labels at the outermost level, or put `#pragma ccc if` above a block in each case instead",
             )
         index += 1
 
@@ -120,7 +120,7 @@ def _work_end(code: Code, statements: list[tuple[int, int]]) -> int | None:
             head,
             "the `return` of a case computes a value outside of the path",
             "the path ends before the jump that leaves the `switch`",
-            "compute the value into a variable first, and return that",
+            "store the value in a variable first, and return that",
         )
     return begin
 
@@ -134,7 +134,7 @@ def _falls_through(label: int) -> NoPath:
         label,
         "a case of the `switch` falls through into the next one",
         "its work would belong to two paths",
-        "end the case with `break`, or mark the cases as `if`s",
+        "end the case with `break`, or put `#pragma ccc if` above a block in each case instead",
     )
 
 

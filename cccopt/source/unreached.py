@@ -42,8 +42,8 @@ def _warning(region: MarkedPiece, inside: Sequence[MarkedPiece]) -> Diagnostic:
         Severity.WARNING,
         f"`#pragma ccc {region.kind}`{case} reaches no kernel: it has no effect",
         region.place,
-        why="the device code has no mark of it: it is in host code, in a template that nothing instantiates, in a"
-        " function that nothing calls, or in code that the compiler found unreachable",
+        why="no device code is left of it: it is in host code, in a template that nothing instantiates, in a function"
+        " that nothing calls, or in code that the compiler found unreachable",
         help="instantiate the template or call the function, or remove the pragma if no file needs it",
         notes=tuple((f"likewise `#pragma ccc {r.kind}` in it", r.place) for r in inside),
     )

@@ -29,6 +29,10 @@ _INSTALL = (
     "install one with `pip install 'cccopt[cu13]'`, or put the nvcc of a CUDA 13 toolkit on PATH,"
     " or name it in CCC_NVCC"
 )
+_NAME = (
+    "name the nvcc of a CUDA toolkit, such as `/usr/local/cuda/bin/nvcc`, or unset CCC_NVCC so that cccopt looks for"
+    " one"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +174,11 @@ def _site_folders() -> list[Path]:
 def _named(name: str) -> Nvcc:
     found = shutil.which(name)
     if found is None:
-        raise CccError(error("CCC081", f"`{name}` is not an nvcc: no such program", help=_INSTALL))
+        raise CccError(error("CCC081", f"`{name}` is not an nvcc: no such program", help=_NAME))
     place = Path(found).absolute()
     problem = _problem(place)
     if problem:
-        raise CccError(error("CCC081", f"`{name}` cannot be used: {problem}", help=_INSTALL))
+        raise CccError(error("CCC081", f"`{name}` cannot be used: {problem}", help=_NAME))
     return _nvcc(Candidate(place, "named"))
 
 

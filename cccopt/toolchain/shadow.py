@@ -112,7 +112,7 @@ def shadow_toolkit(nvcc: Nvcc) -> Path:
             "CCC082",
             f"cannot write to a cache folder; tried {tried}",
             why="; ".join(reasons),
-            help="set CCCOPT_CACHE to a folder that can be written",
+            help="set CCCOPT_CACHE to a writable folder",
         )
     )
 

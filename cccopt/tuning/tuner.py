@@ -217,7 +217,8 @@ class Tuner:
 
     def _check_plain(self, run: Observed) -> None:
         if run.status:
-            raise CccError(error("CCC116", "the plain program fails", why=_status(run.status)))
+            help = f"run the command in `{self._place(PLAIN).tree}` to see why"
+            raise CccError(error("CCC116", "the plain program fails", why=_status(run.status), help=help))
         if not run.times:
             message = f"there are no times for `{shortened(self.task.run, 80)}`"
             help = "give a command that runs kernels on a GPU; times need CUPTI (`pip install nvidia-cuda-cupti`)"
@@ -238,7 +239,8 @@ class Tuner:
 
     def _incomparable(self, why: str) -> CccError:
         names = ", ".join(f"`{name}`" for name in self.task.outputs)
-        return CccError(error("CCC116", f"results cannot be compared using {names}", why=why))
+        help = "name only files that every run writes with the same contents"
+        return CccError(error("CCC116", f"results cannot be compared using {names}", why=why, help=help))
 
     def _judged(self, stage: str, builds: Iterable[str]) -> Runs:
         """The runs of the builds whose results are right; the other builds are left out."""
@@ -268,7 +270,10 @@ class Tuner:
             raise CccError(error("CCC116", "the build with decisions failed", why=why))
         if stale := stale_in(self._place(DECIDED)):
             why = f"{stale[0]}, although nothing has changed: a build compiles different code from the one before"
-            raise CccError(error("CCC116", "the build with decisions does not follow them", why=why))
+            help = "remove what differs from build to build, such as a time stamp in the source"
+            raise CccError(
+                error("CCC116", "the build with decisions does not follow them", why=why, help=help)
+            )
         self._turns("confirmed", [PLAIN, DECIDED])
         fresh = self._judged("confirmed", [PLAIN, DECIDED])
         if why := self.left_out.get(DECIDED):

@@ -276,7 +276,7 @@ def test_alternatives_are_printed_and_written_by_number(
     ("numbers", "said"),
     [
         ("1.4", "suggestion 1 has no such alternative"),
-        ("2.1", "suggestions are numbered from 1 to 1"),
+        ("2.1", "there is only number 1"),
         ("1,1.2", "it and another one that is named are alternatives for `steps`"),
     ],
 )

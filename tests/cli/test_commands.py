@@ -273,7 +273,7 @@ def test_help_is_a_map(capsys: pytest.CaptureFixture[str]) -> None:
         assert re.search(rf"^  cccopt {command}\b", said, re.MULTILINE), command
     with pytest.raises(SystemExit):
         main(["explain", "--help"])
-    assert "\nThe regions of a file" in capsys.readouterr().out
+    assert "\nShow the regions of a file" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

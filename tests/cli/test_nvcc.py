@@ -52,7 +52,7 @@ def test_an_unknown_value_of_an_option_is_an_error(argument: str, capsys: pytest
 def test_the_form_of_an_option_is_told(argument: str, form: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["-c", "x.cu", argument]) == 1
     said = capsys.readouterr().err
-    assert f"error[CCC083]: `{argument}` does not have the form of this option" in said
+    assert f"error[CCC083]: malformed option `{argument}`" in said
     assert f"write `{form}`" in said
 
 

@@ -96,6 +96,16 @@ def test_why_the_next_forms_are_not_possible(tmp_path: Path) -> None:
 
 
 @pytest.mark.nvcc
+def test_a_line_of_the_toolkit_comes_with_the_call(tmp_path: Path) -> None:
+    (found,) = said(tmp_path, FINE.replace("out[i] = s", "out[i] = __shfl_sync(~0u, s, 0)"))
+    assert found.code == "CCC040"
+    (_, toolkit), (label, own) = found.notes
+    assert toolkit.file.endswith(".hpp")
+    assert label == "called here"
+    assert "__shfl_sync" in own.line_text
+
+
+@pytest.mark.nvcc
 def test_what_would_let_the_path_be_deferred_alone(tmp_path: Path) -> None:
     source = tmp_path / "kernels.cu"
     source.write_text(
@@ -107,7 +117,25 @@ def test_what_would_let_the_path_be_deferred_alone(tmp_path: Path) -> None:
         )
         + "}\n"
     )
-    (remark,) = cccopt.compile(source, ccc="always").report["units"][0]["remarks"]
+    compiled = cccopt.compile(source, ccc="always", nvcc_options=("-lineinfo",))
+    (remark,) = compiled.report["units"][0]["remarks"]
     assert remark["code"] == "CCC028"
-    assert remark["help"].startswith("to have the path deferred alone, ")
+    assert remark["help"].startswith("to defer the path by itself, ")
     assert "`const __restrict__`" in remark["help"]
+    assert [note[0] for note in remark["notes"]] == ["in the path", "after it"]
+
+
+@pytest.mark.nvcc
+def test_a_kernel_over_blocks_is_refused_with_the_line_and_the_name(tmp_path: Path) -> None:
+    source = tmp_path / "kernels.cu"
+    source.write_text(
+        "namespace ns { __device__ float work(float); }\n#pragma ccc grid\n"
+        "__global__ void k(const float* in, float* out, int n) {\n"
+        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "  if (i >= n) return;\n#pragma ccc if\n  if (in[i] > 0)\n    out[i] = ns::work(in[i]);\n}\n"
+    )
+    with pytest.raises(CccError) as caught:
+        cccopt.compile(source, ccc="always", nvcc_options=("-rdc=true",))
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message.rpartition(": ")[2]) == ("CCC062", "`ns::work`")
+    assert [(label, place.position.line) for label, place in found.notes] == [("here", 8)]

@@ -9,6 +9,7 @@ import pytest
 import cccopt
 from cccopt.ccc.outcome.refusal import FENCE, LIVE_OUT, Refusal, refuse
 from cccopt.passes.refused import with_next
+from cccopt.text import Place, Position
 from tests.kernels.ptx_loops import module, path
 from tests.kernels.running import rewritten
 
@@ -20,6 +21,14 @@ def test_the_help_of_each_form_that_was_tried_is_passed_on() -> None:
     (other,) = refuse(FENCE, None).diagnostics
     assert said.help == f"move its use into the path; for the carried form: {other.help}"
     assert other.message in said.why
+
+
+def test_a_line_is_noted_once() -> None:
+    here = (("here", Place("k.cu", Position(3, 1), "f();")),)
+    last = refuse(FENCE, None, notes=here * 2)
+    (said,) = with_next(refuse(LIVE_OUT, None, "`%r1`", notes=here), last, "carried form,").diagnostics
+    (again,) = with_next(Refusal(said), last, "in-lane form,").diagnostics
+    assert [label for label, _ in again.notes] == ["here", "here (CCC039)"]
 
 
 def test_an_empty_path_is_called_so_in_the_carried_form() -> None:

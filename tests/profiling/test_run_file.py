@@ -127,8 +127,8 @@ def test_the_schema_has_the_fields_of_the_classes_in_their_order(kind: type, nam
 
 
 WRONG = [
-    ("schema", 3, "its layout has version 3; cccopt"),
-    ("schema", True, "its layout has version True; cccopt"),
+    ("schema", 3, "its layout is version 3; cccopt"),
+    ("schema", True, "its layout is version True; cccopt"),
     ("schema", ..., "it has no `schema`"),
     ("kernels", ..., "it has no `kernels`"),
     ("runs", -1, "`runs` is -1, not a count"),

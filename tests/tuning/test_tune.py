@@ -256,7 +256,7 @@ KERNEL = '{"schema": 1, "kernels": {"k": {"digests": %s, "build": "%s", "gain": 
     ("data", "why"),
     [
         ("{", "Expecting"),
-        ('{"schema": 2}', "its layout has version 2; cccopt"),
+        ('{"schema": 2}', "its layout is version 2; cccopt"),
         ('{"schema": 1}', "it has no `kernels`"),
         (KERNEL % ("[]", "fast", 1), "not a build"),
         (KERNEL % ("[]", "auto", '"x"'), "not numbers"),

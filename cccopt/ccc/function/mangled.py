@@ -16,6 +16,11 @@ def is_named(symbol: str, name: str) -> bool:
     return bool(parts) and parts[-len(wanted) :] == wanted
 
 
+def source_name(symbol: str) -> str:
+    """The name by which a user may name the function ``symbol`` (`is_named`), or the symbol if there is none."""
+    return "::".join(_parts(symbol)) or symbol
+
+
 def _parts(symbol: str) -> list[str]:
     """The parts of a function's name; for a C function, its symbol."""
     if not symbol.startswith("_Z"):

@@ -83,11 +83,14 @@ class Origins:
         return f"{code} {_DOES.get(memory, 'accesses memory')} in `{self.text(index)}`"
 
     def notes(self, label: str, index: int) -> tuple[Note, ...]:
-        """A note at the CUDA line of a statement, if that is known."""
-        place = self.place(index)
-        if place is None:
+        """A note at the CUDA line of a statement, if that is known. For a line of another file, such as the toolkit's,
+        a second note shows the call in one of ``files``.
+        """
+        place, own = self.place(index), self.own_place(index)
+        if place is None or own is None:
             return ()
-        return ((label if place.line_text else f"{label}: {self.text(index)}", place),)
+        note = (label if place.line_text else f"{label}: {self.text(index)}", place)
+        return (note,) if own.file == place.file else (note, ("called here", own))
 
     def assigned(self, index: int) -> frozenset[str]:
         """The variables that the line of a statement assigns to, as far as its text shows."""

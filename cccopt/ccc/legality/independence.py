@@ -8,7 +8,7 @@ proven, or with the accesses that could not be decided:
         out[i] = f(in[i]);          proven if `out` and `in` do not overlap; `__restrict__` says so
         a[i + 1] = a[i];            contradicted: a thread uses what the one beside it uses
         sum[0] += x;                contradicted: all iterations of a thread use one place
-        levels[u] = next;           open: the address is made of what is loaded
+        levels[u] = next;           open: the address depends on loaded data
 
 The analysis assumes that a launch has fewer than 2^31 threads along each axis, and one along an axis whose index the
 kernel does not read; and that loop counters do not wrap around. If other 32-bit indices could wrap around, it is a

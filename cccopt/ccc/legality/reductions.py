@@ -136,7 +136,7 @@ def no_reduction(view: View, region: Region, path: Path, name: str, reductions: 
         return refuse(refusal.CARRIED, path.annotation.place, value.name, notes=value.notes)
     why = refusal.CARRIED.why + f"; it is not a reduction: {reason or 'the path does not only update it'}"
     help = (
-        "let the paths only update the variable, with one associative operator that the clause names; or update it in"
+        "in the paths, use the variable only to update it with the operator that the clause names; or update it in"
         " memory (atomicAdd), or make iterations independent"
     )
     return refuse(refusal.CARRIED, path.annotation.place, value.name, why=why, notes=value.notes, help=help)

@@ -16,6 +16,7 @@ from cccopt.analysis import effects
 from cccopt.analysis.carry import carry_readers
 from cccopt.ccc.function.annotations import vouches
 from cccopt.ccc.function.calls import HARMLESS_CALLS, called, callees
+from cccopt.ccc.function.mangled import source_name
 from cccopt.ccc.function.origins import Note
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.carried_region import CarriedRegion
@@ -137,7 +138,7 @@ class _Rules:
         for index, instruction in self.view.instructions(self.region.nodes):
             _, *inner = self.view.with_callees(instruction)
             if any(i.base == "exit" for i in inner):
-                raise self._refuse(refusal.CALL_EXIT, self.region, index, callee_of(instruction))
+                raise self._refuse(refusal.CALL_EXIT, self.region, index, _callee(instruction))
 
     def no_parameter(self, path: Path) -> None:
         """No instruction of P accesses a parameter of its function, unless that is a kernel."""
@@ -168,7 +169,7 @@ class _Rules:
                     raise self._refuse(refusal.CALL_BY_POINTER, path, index)
                 known = self._body(callee) is not None or callee in HARMLESS_CALLS
                 if not known and not vouches(self.region.annotation, callee):
-                    raise self._refuse(refusal.CALL, path, index, callee)
+                    raise self._refuse(refusal.CALL, path, index, source_name(callee))
 
     def no_identity_in_calls(self, path: Path) -> None:
         """No function that P calls reads which thread runs it: the task runs in another lane."""
@@ -181,7 +182,7 @@ class _Rules:
                 if name.startswith(THREAD_IDENTITY)
             }
             if read:
-                raise self._refuse(refusal.CALL_IDENTITY, path, index, callee_of(instruction), min(read))
+                raise self._refuse(refusal.CALL_IDENTITY, path, index, _callee(instruction), min(read))
 
     def no_fence(self, path: Path) -> None:
         """No fence, acquire, release, warp barrier, volatile access or spin on an atomic in L outside of P; no lock
@@ -311,8 +312,8 @@ class _Rules:
                 continue
             if LocalBytes(view_of(module, caller)).escapes:
                 why = (
-                    f"`{caller.name}` stores an address of its local memory, or passes it to a function, and the task"
-                    " may run in another lane"
+                    f"`{source_name(caller.name)}` stores an address of its local memory, or passes it to a function,"
+                    " and the task may run in another lane"
                 )
                 help = "let the function be inlined into it (`__forceinline__`)"
                 raise refuse(refusal.LOCAL, self.region.annotation.place, why=why, help=help)
@@ -358,6 +359,11 @@ class _Rules:
 
     def _refuse(self, rule: Rule, where: Path | Region, index: int, *details: object) -> refusal.Refusal:
         return refuse(rule, where.annotation.place, *details, notes=self.view.origins.notes("here", index))
+
+
+def _callee(call: Instruction) -> str:
+    """The name of the function that a direct call names, as a user writes it."""
+    return source_name(callee_of(call) or "")
 
 
 def waits(instruction: Instruction) -> bool:

@@ -14,7 +14,7 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC031", "CCC032", "CCC033"),
     ),
     (
-        "something is left of its loop in the compiled code (in the carried form, of the path, too)",
+        "some code of its loop (in the carried form, of the path, too) is left in the compiled code",
         ("CCC053",),
     ),
     (

@@ -16,8 +16,8 @@ TARGET = Rule(
 UNKNOWN = Rule(
     "CCC044",
     "the marked loop runs the instruction `{}`, which cccopt does not know",
-    "what it synchronizes is not known, so nothing can be proved about the loop",
-    "take the instruction out of the loop, or add it to cccopt's table (docs/extending.md)",
+    "it is not known what the instruction synchronizes, so nothing can be proved about the loop",
+    "move the instruction out of the loop, or add it to cccopt's table (docs/extending.md)",
 )
 BARRIER = Rule(
     "CCC038",
@@ -29,13 +29,13 @@ COLLECTIVE = Rule(
     "CCC040",
     "the marked loop runs `{}`",
     f"{_APART}, and the result of this instruction depends on the lanes that run it together",
-    "take warp-wide operations out of the loop",
+    "move warp-wide operations out of the loop",
 )
 CLOCK = Rule(
     "CCC040",
     "the marked loop reads `{}`",
     "a lane waits for others in the loop, and the measurement would include that time",
-    "take the measurement out of the loop",
+    "move the measurement out of the loop",
 )
 CALL = Rule(
     "CCC041",

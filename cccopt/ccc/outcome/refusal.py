@@ -29,8 +29,8 @@ class Rule:
 NO_LOOP = Rule(
     "CCC030",
     "the {} marked `{}` is not inside a loop marked `for` or a kernel marked `grid`",
-    "tasks are collected over the iterations of a loop, and only those of such a loop may be reordered",
-    "put `#pragma ccc for` above the loop around it or around the call of its function, let that function be inlined"
+    "tasks are collected over the iterations of a loop, and only these pragmas say that iterations may be reordered",
+    "put `#pragma ccc for` above the loop that contains it or that calls its function, let that function be inlined"
     " there (`__forceinline__`), or remove this pragma",
 )
 OTHER_ENTRY = Rule(
@@ -128,7 +128,7 @@ BARRIER = Rule(
     "CCC038",
     "the marked loop runs a barrier, an asynchronous copy, or a wait for one",
     "tasks that still wait would read data that the code after the barrier or the copy has overwritten",
-    "take the barrier, copy or wait out of the loop, or leave the loop unmarked",
+    "move the barrier, copy or wait out of the loop, or leave the loop unmarked",
 )
 FENCE = Rule(
     "CCC039",
@@ -142,7 +142,7 @@ COLLECTIVE = Rule(
     "CCC040",
     "the marked path contains `{}`",
     "the rewrite changes which lanes run the path together, and this instruction depends on that",
-    "take warp-wide operations out of the path",
+    "move warp-wide operations out of the path",
 )
 CALL = Rule(
     "CCC041",
@@ -185,27 +185,27 @@ LOCAL_TOKEN = Rule(
 STACK = Rule(
     "CCC043",
     "the context stacks need {} bytes of shared memory per block, but only {} are left",
-    "a block has 49,152 bytes of static shared memory, the kernel's own included",
+    "a block can have 49,152 bytes of static shared memory, including the kernel's own",
     "let tasks wait in global memory (`--ccc-stacks=global`), state the block size (`__launch_bounds__`, or"
     " `block(...)` in the pragma), or mark fewer paths",
 )
 STACK_POOL = Rule(
     "CCC043",
     "the context stacks need {} bytes of global memory for all warps that run at once, but may take only {}",
-    "in global memory, each warp that runs at once needs stacks of its own",
+    "each warp that can run at the same time needs its own stacks in global memory",
     "mark fewer paths, read fewer values before a path, or omit `--ccc-stacks=global`, which puts stacks"
     " into global memory even if they would fit into shared memory",
 )
 UNKNOWN = Rule(
     "CCC044",
     "the marked loop contains the instruction `{}` (line {} of the PTX), which cccopt does not know",
-    "what it reads, writes and synchronizes is not known, so nothing can be proved about the loop",
-    "take the instruction out of the loop, or add it to cccopt's table (docs/extending.md)",
+    "it is not known what the instruction reads, writes and synchronizes, so nothing can be proved about the loop",
+    "move the instruction out of the loop, or add it to cccopt's table (docs/extending.md)",
 )
 INNER_LOOP = Rule(
     "CCC045",
     "the marked path is inside a loop that is not marked",
-    "lanes would meet at the path in different iterations of that loop",
+    "lanes would reach the path in different iterations of that loop",
     "mark the inner loop too (`#pragma ccc for variable` or `while`), move `#pragma ccc for` to it, or remove the"
     " path's pragma",
 )
@@ -293,7 +293,7 @@ GRID_VECTOR = Rule(
 GRID_STACK = Rule(
     "CCC062",
     "the kernel marked `grid` cannot become a loop over blocks: `{}` allocates memory on the stack (`alloca`)",
-    "in that loop, a thread does the work of many blocks before it returns; what it allocates for each would add up",
+    "in that loop, a thread does the work of many blocks before it returns, and their allocations would add up",
     "use an array of constant size",
 )
 GRID_COLLECTIVE = Rule(
@@ -365,6 +365,13 @@ def refuse(
     )
 
 
-def remark(code: str, message: str, place: Place | None, why: str = "", help: str = "") -> Diagnostic:
+def remark(
+    code: str,
+    message: str,
+    place: Place | None,
+    why: str = "",
+    help: str = "",
+    notes: tuple[tuple[str, Place], ...] = (),
+) -> Diagnostic:
     """A diagnostic that only informs."""
-    return Diagnostic(code, Severity.REMARK, message, place, why, help)
+    return Diagnostic(code, Severity.REMARK, message, place, why, help, notes)

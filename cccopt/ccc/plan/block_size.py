@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from cccopt.ccc.function.calls import static_shared_bytes
+from cccopt.ccc.function.mangled import source_name
 from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import refuse
@@ -32,13 +33,12 @@ def block_threads(function: Function, region: Region) -> tuple[int, tuple[Diagno
     if function.kind != "entry":
         help = "let the function be inlined into a kernel that states its block size"
         if region.annotation.block is not None:
-            why += (
-                "; the clause `block` applies in kernels alone, as a function's callers decide its block size"
-            )
+            why += "; the clause `block` applies only in kernels, because a function's callers decide its block size"
     return LARGEST_BLOCK, (
         refusal.remark(
             "CCC052",
-            f"`{function.name}` does not give its block size: stacks are sized for {LARGEST_BLOCK} threads",
+            f"`{source_name(function.name)}` does not state its block size: stacks are sized for"
+            f" {LARGEST_BLOCK} threads",
             region.annotation.place,
             why,
             help,

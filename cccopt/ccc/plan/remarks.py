@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cccopt.ccc.function.calls import shared_variables
+from cccopt.ccc.function.mangled import source_name
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.reductions import Reduction
 from cccopt.ccc.outcome import refusal
@@ -34,10 +35,11 @@ def stack_remarks(view: View, region: Region, needed: int) -> tuple[Diagnostic, 
         found.append(
             refusal.remark(
                 "CCC056",
-                f"the most dynamic shared memory that a launch of `{view.function.name}` can request drops by"
-                f" {needed:,} bytes",
+                f"the most dynamic shared memory that a launch of `{source_name(view.function.name)}` can request"
+                f" drops by {needed:,} bytes",
                 region.annotation.place,
                 "the context stacks are static shared memory, and both come out of one block's budget",
+                "use smaller blocks, and state their size (`__launch_bounds__(N)`, or `block(N)` in the pragma)",
             )
         )
     select = view.block_of_name[region.select]

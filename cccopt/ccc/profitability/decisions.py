@@ -76,7 +76,7 @@ def read(path: str | os.PathLike[str]) -> Decisions:
         data = json.loads(text)
         if data["schema"] != SCHEMA:
             raise ValueError(
-                f"its layout has version {data['schema']}; cccopt {__version__} reads version {SCHEMA}"
+                f"its layout is version {data['schema']}; cccopt {__version__} reads version {SCHEMA}"
             )
         kernels = {name: _decision(entry) for name, entry in data["kernels"].items()}
         unknown = [d.build for d in kernels.values() if d.build not in BUILDS]

@@ -180,7 +180,7 @@ def require_schema(schema: object) -> None:
     """Raise ValueError for an unknown version of the layout."""
     if isinstance(schema, bool) or schema not in SCHEMAS:
         known = " and ".join(map(str, SCHEMAS))
-        raise ValueError(f"its layout has version {schema}; cccopt {__version__} reads versions {known}")
+        raise ValueError(f"its layout is version {schema}; cccopt {__version__} reads versions {known}")
 
 
 @contextmanager

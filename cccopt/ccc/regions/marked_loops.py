@@ -163,6 +163,9 @@ def _region(
                 "CCC054",
                 "this marked loop contains no marked path of its own: it stays as it is",
                 annotation.place,
+                f"`{annotation.kind}` says only that iterations may be reordered, not which code diverges",
+                "mark a divergent `if` in it with `#pragma ccc if`, or an inner loop with `#pragma ccc for variable` or"
+                " `while`",
             )
         )
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cccopt.ccc.function.mangled import is_named
+from cccopt.ccc.function.mangled import is_named, source_name
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,11 @@ def test_named(symbol: str, name: str) -> None:
 )
 def test_not_named(symbol: str, name: str) -> None:
     assert not is_named(symbol, name)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [("f", "f"), ("_Z1ff", "f"), ("_ZN2ns1fEfi", "ns::f"), ("_ZN1fIiE1gEv", "_ZN1fIiE1gEv")],
+)
+def test_the_name_to_write(symbol: str, name: str) -> None:
+    assert source_name(symbol) == name
