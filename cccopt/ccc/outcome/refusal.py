@@ -150,11 +150,15 @@ CALL = Rule(
     "it may write to memory, synchronize, or read the thread's index",
     "define the function in this file, or add `pure(NAME)` to the loop's pragma if it does none of these",
 )
+_POINTER_HELP = (
+    "call the function by name; a call of a virtual function, or through a table of functions, is accepted if all"
+    " functions that it can reach are in this file, and the file is compiled without `-rdc=true`"
+)
 CALL_BY_POINTER = Rule(
     "CCC041",
     "the marked path calls a function through a pointer",
     "it may write to memory, synchronize, or read the thread's index",
-    "call the function by name",
+    _POINTER_HELP,
 )
 CALL_IDENTITY = Rule(
     "CCC041",
@@ -282,7 +286,7 @@ GRID_CALL_BY_POINTER = Rule(
     "the kernel marked `grid` calls a function through a pointer, which cannot be inspected",
     "the function may read the block index or end the thread; in a loop over blocks, a thread takes one block index"
     " after another",
-    "call the function by name",
+    _POINTER_HELP,
 )
 GRID_VECTOR = Rule(
     "CCC062",
