@@ -19,8 +19,9 @@ from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.outcome.report import ContextEntry, Cost, RegionReport
 from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop, TaskStack
 from cccopt.ccc.plan.carried import CarriedPlan, make_carried_plan
+from cccopt.ccc.plan.empty_tasks import GONE
 from cccopt.ccc.plan.stack_room import StackOptions
-from cccopt.ccc.profitability.decision import resident_threads
+from cccopt.ccc.profitability.decision import NOTHING, resident_threads
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path
 from cccopt.diagnostic import Diagnostic
@@ -101,6 +102,20 @@ def to_defer(cause: Refusal) -> str:
     """What would let a path be deferred alone, which ``cause`` does not; empty if nothing is known to."""
     help = cause.diagnostics[0].help
     return f"to defer the path by itself, {help}" if help else ""
+
+
+def left_out(
+    view: View, region: Region, carried: CarriedRegion
+) -> tuple[tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+    """What is said of the marked code of ``region`` of which the compiler has left nothing, and what became of it."""
+    kept = {point.annotation.region for point in carried.region.points}
+    gone = {p.annotation.region: p.annotation for p in region.points if p.annotation.region not in kept}
+    said = tuple(refusal.remark("CCC054", NOTHING, a.place, GONE) for a in gone.values())
+    name = view.function.name
+    made = (
+        RegionReport(name, a.region, a.pragma, a.place, Outcome.DECLINED, name=a.name) for a in gone.values()
+    )
+    return said, tuple(made)
 
 
 def reports(

@@ -226,6 +226,7 @@ def _carried(
     """The function with a region in the carried form, because of ``cause`` or because the user asks for it."""
     region, plan = carried_form.carried(analysis, cause, options.stack_options)
     view = region.view
+    gone, alone = carried_form.left_out(view, analysis.region, region)
     numbers = estimate_carried(region, plan, measured(view.module, function, region.region, options))
     stacks = {key: point.stack.shared_bytes for key, point in enumerate(plan.points)}
     own = static_shared_bytes(view.module, view.function)
@@ -245,15 +246,17 @@ def _carried(
         reports = (
             loop_report(view, region.region, decision),
             *left_alone(view, region.region, decision, everything),
+            *alone,
         )
-        said = remarks_of(region.region, decision, options.mode)
+        said = (*remarks_of(region.region, decision, options.mode), *gone)
         return without_annotations(function, {r.region for r in reports}), said, reports
     graph = rewrite_carried(view, plan)
     function = _function_of(view, region.region, graph)
     loop = loop_report(view, region.region, decision)
     made = carried_form.reports(view, plan, graph, loop, decision.costs)
     said = (*carried_form.remarks(region.region, cause), *plan.remarks)
-    return function, (*said, *remarks_of(region.region, decision, options.mode)), made
+    said = (*said, *remarks_of(region.region, decision, options.mode), *gone)
+    return function, said, (*made, *alone)
 
 
 def _function_of(view: View, region: Region, graph: Graph) -> Function:

@@ -53,12 +53,18 @@ class CarriedRegion(RegionAnalysis):
 
 
 def carried_region(analysis: RegionAnalysis) -> CarriedRegion:
-    """The region of ``analysis`` in the carried form. Raises Refusal if a path begins where the iteration does."""
+    """The region of ``analysis`` in the carried form, without points at which nothing is left to run unless that is so
+    at all of them. Raises Refusal if a path begins where the iteration does.
+    """
     view, region = analysis.view, analysis.region
     for point in region.points:
         if point.begin == region.header:
             raise refuse(refusal.BEGINS_ITERATION, point.annotation.place)
     carrying = Carrying(view, region, analysis.reductions)
+    points = tuple(point for point in region.points if carrying.marked(point))
+    if points and points != region.points:
+        region = replace(region, points=points)
+        carrying = Carrying(view, region, analysis.reductions)
     paths = tuple(
         Path(point.annotation, point.begin, carrying.segment(point), region.header) for point in region.points
     )

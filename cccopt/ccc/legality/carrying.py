@@ -340,6 +340,10 @@ class Carrying:
                 work += dependent[name]
         return found
 
+    def marked(self, point: Point) -> frozenset[int]:
+        """What tokens run of the marked code; empty if the compiler has left nothing of it."""
+        return self._marked(point) & self.code
+
     def _marked(self, point: Point) -> frozenset[int]:
         """The statements of the marked code: those of the inner loop, or those that only the point leads to."""
         view = self.view
@@ -372,7 +376,7 @@ class Carrying:
                 raise self._dependent(
                     point, next((i for i in looping if self._leaves(i, loop, kept)), looping[0])
                 )
-        marked = self._marked(point) & self.code
+        marked = self.marked(point)
         if not marked:
             raise refuse(refusal.VANISHED, point.annotation.place, "path")
         if marked <= kept:

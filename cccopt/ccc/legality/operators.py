@@ -40,6 +40,11 @@ class Operator:
         return self.sign in ("min", "max")
 
     @property
+    def is_idempotent(self) -> bool:
+        """Whether a value combined with itself stays as it is."""
+        return self.is_extreme or self.sign in "&|"
+
+    @property
     def is_float_extreme(self) -> bool:
         """Whether the operator is `min` or `max` of floating-point numbers. They keep their bits, except when combined
         with the identity: that makes a NaN the canonical one and, with ``.ftz``, a subnormal number zero.

@@ -248,6 +248,11 @@ class _Search:
         if stray is not None:
             raise _Not(f"`{self.text(stray)}` overwrites it in the loop")
         for index in sorted(steps):
+            if index in updates and not operator.is_idempotent:
+                # A task's part of `s` would be doubled in its place: t = s + x; s = t + s.
+                others = effects.reads(self.instruction(index)) - {updates[index][1]}
+                if any((d, n) in values for n in others for d in view.reaching.reaching(index, n)):
+                    raise _Not(f"`{self.text(index)}` combines two values of it")
             for read in self.operands(index, updates):
                 if any((d, read) not in values for d in view.reaching.reaching(index, read)):
                     raise _Not(f"`{self.text(index)}` may start from another value")

@@ -16,6 +16,9 @@ from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.regions.paths import Path
 
+GONE = "the compiler removed its code or moved it elsewhere, so collecting could only cost time"
+"""What became of the code of a path of which nothing is left."""
+
 
 def empty_tasks(analysis: RegionAnalysis) -> Mapping[int, str]:
     """The paths without an effect, by their indices in `Region.all_paths`, and what became of their code."""
@@ -35,7 +38,7 @@ def _why(view: View, path: Path) -> str:
         )
     if {i.base for i in code} - {"bra"} == {"mov"}:
         return "all that is left of its code is register copies (`mov`) after its end: a push would cost more"
-    return "the compiler removed its code or moved it elsewhere, so collecting could only cost time"
+    return GONE
 
 
 def _conditions(view: View, path: Path) -> frozenset[str]:

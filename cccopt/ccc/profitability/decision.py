@@ -48,7 +48,8 @@ TOO_LITTLE = f"predictions are not accurate enough for gains below {model.SAFE_G
 TOO_LITTLE_IN_LANE = f"predictions are not accurate enough for gains below {model.IN_LANE_GAIN}x in this form"
 """Why a loop with a small predicted gain is left alone."""
 
-_NOTHING = "there is nothing to collect in this marked path: it stays as it is"
+NOTHING = "there is nothing to collect in this marked path: it stays as it is"
+"""What is said of a path without tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,7 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
     """
     paths = region.all_paths()
     whys = {paths[key].annotation.place: why for key, why in sorted(decision.empty.items(), reverse=True)}
-    empty = tuple(refusal.remark("CCC054", _NOTHING, place, whys[place]) for place in reversed(whys))
+    empty = tuple(refusal.remark("CCC054", NOTHING, place, whys[place]) for place in reversed(whys))
     others = frozenset(range(len(paths))) - decision.empty.keys()
     modes = {mode_of(region, paths[key], mode) for key in others}
     if not others or (modes == {Mode.ALWAYS} and not decision.limited):

@@ -124,6 +124,33 @@ def test_where_little_is_run_between_votes_lanes_wait_instead(
     assert ("--ccc-form=carried" in remark.why) == (form == Form.IN_LANE)
 
 
+PARTLY_EMPTY = """
+extern "C" __global__ void __launch_bounds__(64) k(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i], rest = 0;
+    out[i] = x;
+#pragma ccc if
+    if (x & 1) out[i] = work(x);
+#pragma ccc else
+    else rest = x;
+    count[i] = out[i] + rest;
+  }
+}
+"""
+
+
+def test_a_path_of_which_nothing_is_left_stays_where_it_is() -> None:
+    """nvcc selects the value of `rest`."""
+    pair = compile_pair(TEXT[: TEXT.index("// right")] + PARTLY_EMPTY, "sm_90")
+    verdict = judge(pair, "k", arguments, LAUNCHES, forms=("carried",), seeds=(1,), assembler="sm_90")
+    assert not verdict.wrong
+    done = run(pair.marked, Options(mode="always", form=Form.CARRIED))
+    declined = [report.place for report in done.regions if report.outcome == Outcome.DECLINED]
+    assert declined == [r.place for r in done.remarks if r.code == "CCC054"]
+    assert len(declined) == 1
+
+
 def test_a_chunk_spares_votes(compiled: Pair) -> None:
     marked = print_module(alone(compiled, "after_while").marked)
     votes = [

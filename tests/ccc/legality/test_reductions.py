@@ -497,3 +497,9 @@ def test_an_extreme_that_flushes_and_one_that_does_not_are_no_reduction() -> Non
     with pytest.raises(Refusal) as caught:
         rewritten(parse(text), "split")
     assert caught.value.diagnostics[0].code == "CCC035"
+
+
+def test_a_maximum_of_two_values_of_its_own() -> None:
+    twice = f"{VALUE} max.u32 %r21, %sum, %result; shr.u32 %r22, %result, 3; max.u32 %r22, %sum, %r22;"
+    twice += " max.u32 %sum, %r21, %r22;"
+    same("reduce=max:sum", ahead=ZERO, body=path(twice), after=stored("%sum"))

@@ -48,6 +48,7 @@ NO_REDUCTION = {
     "a guard's own": ({}, "setp.gt.u32 %p6, %sum, 9; selp.b32 %sum, %term, %sum, %p6;", "reads it"),
     "the subtrahend": ({}, "sub.u32 %sum, %term, %sum;", "reads it"),
     "doubled": ({}, "add.u32 %sum, %sum, %sum;", "reads it"),
+    "doubled in two steps": ({}, "add.u32 %r21, %sum, %term; add.u32 %sum, %r21, %sum;", "combines two values"),
     "saturating": ({}, "add.sat.s32 %sum, %sum, %term;", "reads it"),
     "set anew": ({}, f"{SUM} setp.gt.u32 %p6, %value, 9; @%p6 mov.u32 %sum, 0;", "may overwrite it"),
     "set anew in some iterations": (
