@@ -124,8 +124,8 @@ class ThreadMemory:
         """How far apart neighboring lanes are in a register."""
         if self.view.uniformity.is_uniform_use(use, name):
             return 0
-        stride = self.view.lane_strides.of_register(use, name)
-        return UNBOUNDED if stride is None else stride
+        # A stride of 0 is that of `%tid.y`: in wide blocks it is the same in a warp, of which one lane may work.
+        return self.view.lane_strides.of_register(use, name) or UNBOUNDED
 
     def _counter_span(self, use: int, name: str, inside: frozenset[int]) -> float:
         """The span of a counter of an inner loop, if constants determine its trip count."""

@@ -74,3 +74,26 @@ extern "C" __global__ void rows_that_end_early(int n, const int* a, int* out, in
         }
     }
 }
+
+// Sums in shared memory that a row of the block has for itself: one lane of a warp adds to each.
+#define ROWS(NAME, WIDTH, LEADS, SUM)                                                                   \
+    extern "C" __global__ void NAME(int n, const int* a, int* out) {                                    \
+        __shared__ int sums[64];                                                                        \
+        if (LEADS) SUM = 0;                                                                             \
+        __syncthreads();                                                                                \
+        _Pragma("ccc for block(64)")                                                                    \
+        for (int i = threadIdx.y * (WIDTH) + threadIdx.x; i < n; i += (WIDTH) * blockDim.y) {           \
+            _Pragma("ccc if")                                                                           \
+            if ((LEADS) && (a[i] & 1)) {                                                                \
+                int v = a[i];                                                                           \
+                for (int k = 0; k < 9; ++k) v = v * 5 + 1;                                              \
+                SUM += v;                                                                               \
+            }                                                                                           \
+        }                                                                                               \
+        __syncthreads();                                                                                \
+        if (LEADS) out[threadIdx.y] = SUM;                                                              \
+    }
+
+ROWS(sums_of_rows, 4, threadIdx.x == 0, sums[threadIdx.y])
+ROWS(sums_of_pairs, 4, (threadIdx.x & 1) == 0, sums[threadIdx.y * 2 + threadIdx.x / 2])
+ROWS(sums_of_single_threads, 1, true, sums[threadIdx.y])
