@@ -10,7 +10,9 @@ numbers without a root, and everything else is `UNKNOWN`. The sets are the fixpo
         add.s32 %r3, %r1, %r2;          %r3: {variable tile}
         ld.global.u64 %rd2, [%rd1];     %rd2: {unknown}
 
-"Derived from" is C's and LLVM's rule: arithmetic on the address of one object does not lead to another.
+"Derived from" is C's and LLVM's rule: arithmetic on the address of one object does not lead to another. The distance
+between two addresses in one object is a plain number. A number that a variable's address was subtracted from, or that
+hides one in another way, may lead anywhere in a sum.
 Cooper, Torczon, "Engineering a Compiler", 2nd ed., 9.2.4; LLVM Language Reference, "Pointer Aliasing Rules".
 """
 
@@ -48,6 +50,9 @@ class Root:
 
 
 UNKNOWN = Root("unknown")
+
+_HIDDEN = Root("unknown", "computed from the address of a variable")
+"""While roots are sought: unlike an unknown index, it makes a sum with a variable's address unknown."""
 
 _SUMS = frozenset(
     {
@@ -103,13 +108,14 @@ class AddressRoots:
 
     def of_value(self, statement: int, operand: Operand) -> frozenset[Root]:
         """The roots of an operand as ``statement`` reads it; none for a plain number."""
-        return self._of_operand(statement, operand, self._definitions)
+        found = self._of_operand(statement, operand, self._definitions)
+        return found - {_HIDDEN} | {UNKNOWN} if _HIDDEN in found else found
 
     def _of_address(self, statement: int, address: Address | TextureAddress) -> frozenset[Root]:
         if isinstance(address, TextureAddress):
             return frozenset({UNKNOWN})
         # A plain number as an address says nothing about what is there.
-        return self._of_operand(statement, address.base, self._definitions) or frozenset({UNKNOWN})
+        return self.of_value(statement, address.base) or frozenset({UNKNOWN})
 
     @cached_property
     def _definitions(self) -> Mapping[int, frozenset[Root]]:
@@ -159,10 +165,13 @@ class AddressRoots:
             return found if all(root.kind == "variable" for root in found) else frozenset({UNKNOWN})
         if facts.arithmetic in _SUMS | _CHOICES:
             sources = [self._of_operand(definition, source, known) for source in _pointers(instruction)]
+            if facts.arithmetic is Arithmetic.DIFFERENCE:
+                return _difference(*sources)
             return _sum(sources) if facts.arithmetic in _SUMS else _union(sources)
         if facts.space == "param" and self.function.kind == "entry":
             return self._of_parameter(instruction)
-        return frozenset({UNKNOWN})
+        sources = [self._of_operand(definition, o, known) for o in instruction.operands[1:] if facts.pure]
+        return frozenset({_HIDDEN if any(map(_holds_variable, sources)) else UNKNOWN})
 
     def _of_operand(
         self, statement: int, operand: Operand, known: Mapping[int, frozenset[Root]]
@@ -195,7 +204,18 @@ def _pointers(instruction: Instruction) -> tuple[Operand, ...]:
 def _sum(sources: list[frozenset[Root]]) -> frozenset[Root]:
     """The roots of a sum: if one operand is surely a variable's address, the others are offsets to it."""
     variables = [roots for roots in sources if roots and all(root.kind == "variable" for root in roots)]
-    return _union(variables or sources)
+    return _union(sources if any(_HIDDEN in roots for roots in sources) else variables or sources)
+
+
+def _difference(a: frozenset[Root], b: frozenset[Root]) -> frozenset[Root]:
+    """The roots of ``a`` less ``b``: a distance if both are addresses in one object."""
+    if a == b and all(root.kind != "unknown" for root in a):
+        return frozenset()
+    return frozenset({_HIDDEN}) if _holds_variable(b) else _sum([a, b])
+
+
+def _holds_variable(roots: frozenset[Root]) -> bool:
+    return any(root.kind == "variable" or root == _HIDDEN for root in roots)
 
 
 def _union(sets: Iterable[frozenset[Root]]) -> frozenset[Root]:

@@ -156,6 +156,22 @@ def test_a_swizzled_address_is_unknown():
     assert found.roots(find(function, "st.shared")) == {UNKNOWN}
 
 
+@pytest.mark.parametrize(
+    ("distance", "plain"),
+    [
+        ("sub.s32 %r5, %r3, %r1;", True),  # in one object
+        ("sub.s32 %r5, %r3, %r2;", False),
+        ("not.b32 %r6, %r1;\nadd.s32 %r5, %r3, %r6;", False),
+    ],
+)
+def test_the_distance_of_two_addresses_is_not_the_address_of_either(distance, plain):
+    found, function = aliasing(
+        f"{distance}\ncvt.s64.s32 %rd10, %r5;\nadd.s64 %rd11, %rd3, %rd10;\nst.global.u8 [%rd11], %r9;"
+    )
+    roots = found.roots(find(function, "st.global"))
+    assert roots == {Root("parameter", "a")} if plain else UNKNOWN in roots
+
+
 def test_a_device_functions_pointer_parameter_may_point_anywhere():
     text = """.version 8.5
 .target sm_90

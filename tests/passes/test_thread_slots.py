@@ -17,6 +17,8 @@ pytestmark = pytest.mark.nvcc
 
 TEXT = (CUDA / "thread_slots.cu").read_text()
 SLOTS = re.findall(r"^SLOTS\((\w+),", TEXT, re.MULTILINE)
+ROWS = re.findall(r"^ROWS\((\w+),", TEXT, re.MULTILINE)
+CALLS = re.findall(r"^CALLS\((\w+),", TEXT, re.MULTILINE)
 TILES = {"tiles_in_rows": 3, "tiles_in_rows_of_ten": 10}
 
 
@@ -32,6 +34,24 @@ def test_a_remainder_finds_places_of_the_thread(kernel: str, arch: str) -> None:
 def test_a_row_that_a_condition_replaces_comes_back(arch: str) -> None:
     with pytest.raises(Refusal, match="CCC037"):
         rewritten(only(compiled("thread_slots", arch), "rows_that_end_early"), "carried")
+
+
+@pytest.mark.parametrize("kernel", ROWS)
+def test_a_row_of_a_block_has_places_of_its_own(kernel: str) -> None:
+    for form in ("split", "carried"):
+        with pytest.raises(Refusal, match="CCC037"):
+            rewritten(only(compiled("thread_slots", "sm_90"), kernel), form)
+
+
+@pytest.mark.parametrize("kernel", CALLS)
+def test_a_function_writes_to_places_of_the_thread(kernel: str) -> None:
+    module = only(compiled("thread_slots", "sm_90"), kernel)
+    if kernel == "called_with_a_place_of_the_iteration":
+        assert rewritten(module, "carried")
+        return
+    for form in ("split", "carried"):
+        with pytest.raises(Refusal, match="CCC037"):
+            rewritten(module, form)
 
 
 def tiled(width: int, launch: Launch) -> Arguments:

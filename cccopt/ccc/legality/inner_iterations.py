@@ -20,7 +20,7 @@ If addresses hide what they have in common, the pragma is trusted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cccopt.analysis import effects
 from cccopt.analysis.affine import access_size, combined, may_recur
@@ -262,16 +262,24 @@ class InnerIterations(Induction):
         return step is not None and _overlap(store.offset - other.offset, step, max(store.size, other.size))
 
     def _updates(self, store: _Access, load: _Access) -> bool:
-        """Whether a store writes back a changed value that the load read from the same address, and inner iterations
-        may share that address.
+        """Whether a store writes back a changed value that the load read from the same place, and inner iterations may
+        share that place. One of both may access several elements at once.
         """
-        if not store.base or not self._same_address(store, load):
+        if not store.base or not self._same_place(store, load):
             return False
         growth = self._growth(store.index, store.base)
         if growth is not None and abs(growth) >= store.size:
             return False
-        values = [o.name for o in store.value if isinstance(o, Register)]
+        values = [r.name for o in store.value for r in isa.registers_in(o) if isinstance(r, Register)]
         return any(self._reads(store.index, name, load.index) for name in values)
+
+    def _same_place(self, store: _Access, load: _Access) -> bool:
+        """Whether both access bytes that they have in common in an inner iteration, as in `_same_address`."""
+        if store.displacement is None or load.displacement is None or not (store.size and load.size):
+            return self._same_address(store, load)
+        apart = store.displacement - load.displacement
+        near = replace(store, displacement=load.displacement)
+        return -store.size < apart < load.size and self._same_address(near, load)
 
     def _same_address(self, store: _Access, load: _Access) -> bool:
         """Whether both access one address in an inner iteration, as far as registers and constants show."""

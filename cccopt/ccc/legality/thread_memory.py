@@ -18,7 +18,7 @@ Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.1.2 (induction variables). What
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,7 +28,10 @@ from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS, UNIFORM_SPECIA
 from cccopt.analysis.cost import integer
 from cccopt.analysis.invariance import LoopInvariance
 from cccopt.analysis.reaching import ENTRY
+from cccopt.analysis.roots import AddressRoots
+from cccopt.ccc.function.call_sequences import Unfit, accesses, sequence_of
 from cccopt.ccc.function.view import View
+from cccopt.ccc.function.written_places import parameters_of_places
 from cccopt.ccc.legality.growth import (
     DATA,
     MIXED,
@@ -44,7 +47,7 @@ from cccopt.ccc.regions.marked_loops import Region
 from cccopt.clauses import Kind
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, SpecialRegister, Symbol
-from cccopt.ptx.isa import Arithmetic, Memory
+from cccopt.ptx.isa import Arithmetic, Control, Memory
 
 _MOST = 256
 """The most statements among which the step of a counter is searched."""
@@ -69,18 +72,68 @@ class ThreadMemory:
     region: Region
 
     def is_reused(self, statement: int) -> bool:
-        """Whether the statement, a store or an atomic, may access the same bytes in two iterations of one thread, at an
-        address that contains the thread's own values.
+        """Whether the statement, a store, an atomic or a call, may access the same bytes in two iterations of one
+        thread, at an address that contains the thread's own values.
         """
         instruction = self.view.body[statement]
         assert isinstance(instruction, Instruction)
-        if self.region.annotation.kind == Kind.GRID and isa.facts(instruction).space == "global":
-            # Iterations were threads of different blocks, which nothing orders: they cannot share scratch there.
+        if isa.facts(instruction).control is Control.CALL:
+            passed = self._passed.get(statement, ())
+            return passed is None or any(
+                _comes_back(self._of_operand(i, o, self._carried, self._known), 1) for i, o in passed
+            )
+        if self._in_grid and isa.facts(instruction).space == "global":
             return False
         size = access_size(instruction)
         bases = [o.base for o in instruction.operands if isinstance(o, Address)]
         found = [self._of_operand(statement, base, self._carried, self._known) for base in bases]
         return any(_comes_back(number, size) for number in found)
+
+    @property
+    def _in_grid(self) -> bool:
+        """Whether iterations were threads of different blocks, which nothing orders: they cannot share scratch in
+        global memory.
+        """
+        return self.region.annotation.kind == Kind.GRID
+
+    @cached_property
+    def _passed(self) -> Mapping[int, Sequence[tuple[int, Operand]] | None]:
+        """What each call of the loop passes on from which the function computes addresses that it writes to: the
+        statements that pass something, with the operands. None if that is not known.
+        """
+        found: dict[int, Sequence[tuple[int, Operand]] | None] = {}
+        places: dict[str, frozenset[int]] = {}
+        for call, instruction in self.view.instructions(self.region.nodes):
+            callee = isa.callee_of(instruction) if isa.facts(instruction).control is Control.CALL else None
+            if callee is None:
+                continue
+            if callee not in places:
+                places[callee] = parameters_of_places(self.view.module, callee)
+            try:
+                found[call] = self._passed_by(call, places[callee]) if places[callee] else ()
+            except Unfit:
+                found[call] = None
+        return found
+
+    def _passed_by(self, call: int, places: Collection[int]) -> Sequence[tuple[int, Operand]]:
+        """The statements that pass the parameters ``places``, and the operands. Raises Unfit."""
+        sequence = sequence_of(self.view.body, call)
+        return [
+            (index, access.operand)
+            for index in range(sequence.start, sequence.call)
+            if isinstance(s := self.view.body[index], Instruction) and s.base == "st"
+            for access in accesses(s, sequence.arguments)
+            if access.piece.variable in places and not self._is_global(index, access.operand)
+        ]
+
+    def _is_global(self, use: int, operand: Operand) -> bool:
+        """Whether an operand is an address in global memory that threads of a grid cannot share."""
+        roots = (
+            AddressRoots(self.view.function, self.view.reaching).of_value(use, operand)
+            if self._in_grid
+            else ()
+        )
+        return bool(roots) and all(root.kind == "parameter" for root in roots)
 
     # --- operands ---
 
@@ -124,8 +177,8 @@ class ThreadMemory:
         """How far apart neighboring lanes are in a register."""
         if self.view.uniformity.is_uniform_use(use, name):
             return 0
-        stride = self.view.lane_strides.of_register(use, name)
-        return UNBOUNDED if stride is None else stride
+        # A stride of 0 is that of `%tid.y`: in wide blocks it is the same in a warp, of which one lane may work.
+        return self.view.lane_strides.of_register(use, name) or UNBOUNDED
 
     def _counter_span(self, use: int, name: str, inside: frozenset[int]) -> float:
         """The span of a counter of an inner loop, if constants determine its trip count."""
@@ -317,6 +370,8 @@ class ThreadMemory:
             for operand in statement.operands
             if isinstance(operand, Address) and isinstance(operand.base, Register)
         ]
+        passed = (passing for found in self._passed.values() for passing in found or ())
+        work += [(index, operand.name) for index, operand in passed if isinstance(operand, Register)]
         while work:
             new = reaching.reaching(*work.pop()) - found - {ENTRY}
             found |= new

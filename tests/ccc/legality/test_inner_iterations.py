@@ -109,6 +109,17 @@ ORDERED = {
     "a place found in data, set by its neighbour": (
         False, FOUND + "ld.global.u32 %r17, [%rd21+4]; add.u32 %r17, %r17, 1; st.global.u32 [%rd21], %r17;"
     ),
+    "a pair found in data, updated": (
+        True, FOUND + "ld.global.v2.u32 {%r16, %r17}, [%rd21]; add.u32 %r17, %r17, %r16;"
+        " st.global.v2.u32 [%rd21], {%r16, %r17};"
+    ),
+    "a pair found in data, one half of it updated": (
+        True, FOUND + "ld.global.v2.u32 {%r16, %r17}, [%rd21]; add.u32 %r17, %r17, %r16; st.global.u32 [%rd21+4], %r17;"
+    ),
+    "a pair found in data, the place after it set": (
+        False, FOUND + "ld.global.v2.u32 {%r16, %r17}, [%rd21]; add.u32 %r17, %r17, %r16;"
+        " st.global.u32 [%rd21+8], %r17;"
+    ),
     "a place of the trip's own, updated": (False, PUT_BACK.format("%rd26")),
     "what the next trip stores": (True, "ld.global.u32 %r16, [%rd26+4]; st.global.u32 [%rd26], %r16;"),
     "what the next trip would store elsewhere": (False, "ld.global.u32 %r16, [%rd27+4]; st.global.u32 [%rd26], %r16;"),

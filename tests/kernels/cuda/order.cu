@@ -470,3 +470,48 @@ extern "C" __global__ void __launch_bounds__(64) scoped_registers(
     count[i] = x;
   }
 }
+
+// CCC036: a place found from the distance of two addresses in shared memory
+extern "C" __global__ void __launch_bounds__(64) distance_of_addresses(
+    int n, const unsigned* __restrict__ a, unsigned char* __restrict__ out, unsigned* __restrict__ count) {
+  __shared__ unsigned char marks[64];
+  marks[threadIdx.x] = threadIdx.x % 7;
+  __syncthreads();
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i], y = 0;
+    const unsigned char* p = marks + (x & 3);
+#pragma unroll 1
+    while (*p != (x >> 8) % 5 && p < marks + 15) ++p;
+#pragma ccc if
+    if (x & 1) {
+      y = work(x);
+      out[16 * i + (p - marks)] = y;
+    }
+    out[16 * i + 5] = 77;
+    count[i] = y + 1;
+  }
+}
+
+// CCC036: the same, one place further down: nvcc adds the complement of an address
+extern "C" __global__ void __launch_bounds__(64) distance_less_one(
+    int n, const unsigned* __restrict__ a, unsigned char* __restrict__ out, unsigned* __restrict__ count) {
+  __shared__ unsigned char marks[64];
+  marks[threadIdx.x] = threadIdx.x % 7;
+  __syncthreads();
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i], y = 0;
+    const unsigned char* p = marks + 1 + (x & 3);
+#pragma unroll 1
+    while (*p != (x >> 8) % 5 && p < marks + 15) ++p;
+    long long before = p - marks - 1;
+#pragma ccc if
+    if (x & 1) {
+      y = work(x) + before;
+      out[16 * i + before] = y;
+    }
+    out[16 * i + 5] = 77;
+    count[i] = y + 1;
+  }
+}

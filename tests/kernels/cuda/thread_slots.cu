@@ -74,3 +74,56 @@ extern "C" __global__ void rows_that_end_early(int n, const int* a, int* out, in
         }
     }
 }
+
+// Sums in shared memory that a row of the block has for itself: one lane of a warp adds to each.
+#define ROWS(NAME, WIDTH, LEADS, SUM)                                                                   \
+    extern "C" __global__ void NAME(int n, const int* a, int* out) {                                    \
+        __shared__ int sums[64];                                                                        \
+        if (LEADS) SUM = 0;                                                                             \
+        __syncthreads();                                                                                \
+        _Pragma("ccc for block(64)")                                                                    \
+        for (int i = threadIdx.y * (WIDTH) + threadIdx.x; i < n; i += (WIDTH) * blockDim.y) {           \
+            _Pragma("ccc if")                                                                           \
+            if ((LEADS) && (a[i] & 1)) {                                                                \
+                int v = a[i];                                                                           \
+                for (int k = 0; k < 9; ++k) v = v * 5 + 1;                                              \
+                SUM += v;                                                                               \
+            }                                                                                           \
+        }                                                                                               \
+        __syncthreads();                                                                                \
+        if (LEADS) out[threadIdx.y] = SUM;                                                              \
+    }
+
+ROWS(sums_of_rows, 4, threadIdx.x == 0, sums[threadIdx.y])
+ROWS(sums_of_pairs, 4, (threadIdx.x & 1) == 0, sums[threadIdx.y * 2 + threadIdx.x / 2])
+ROWS(sums_of_single_threads, 1, true, sums[threadIdx.y])
+
+// Places of a thread that a function finds, which is not inlined.
+__device__ __noinline__ void add_at(int* place, int v) {
+    for (int k = 0; k < 9; ++k) v = v * 5 + 1;
+    *place += v;
+}
+__device__ __noinline__ void add_in(int* places, int at, int v) {
+    for (int k = 0; k < 9; ++k) v = v * 5 + 1;
+    places[at] += v;
+}
+__device__ __noinline__ int drawn(int* state) { return *state = *state * 5 + 1; }
+__device__ __noinline__ void add_drawn(int* state, int* place, int v) {
+    for (int k = 0; k < 9; ++k) v = v * 5 + drawn(state);
+    *place = v;
+}
+
+#define CALLS(NAME, CALL)                                                                             \
+    extern "C" __global__ void NAME(int n, const int* a, int* out) {                                  \
+        int thread = blockIdx.x * blockDim.x + threadIdx.x;                                           \
+        _Pragma("ccc for block(64)")                                                                  \
+        for (int i = thread; i < n; i += gridDim.x * blockDim.x) {                                    \
+            _Pragma("ccc if")                                                                         \
+            if (a[i] & 1) CALL;                                                                       \
+        }                                                                                             \
+    }
+
+CALLS(called_with_an_address, add_at(out + n + thread, a[i]))
+CALLS(called_with_an_index, add_in(out + n, thread, a[i]))
+CALLS(called_with_the_state_of_a_generator, add_drawn(out + n + thread, out + i, a[i]))
+CALLS(called_with_a_place_of_the_iteration, add_in(out, i, a[i] + thread))
