@@ -124,11 +124,12 @@ def _build(task: Task, what: str, checkouts: Sequence[Path], commands: Commands)
     words = {PLAIN: commands.nvcc, "ccc": commands.ccc_nvcc}
     try:
         done = build(task.program, task.recipe, checkouts, place, options, words)
-    except (OSError, ValueError) as problem:
+    except ValueError as problem:
         return f"{task.program.name}: {problem}"
     shutil.rmtree(place / "reports", ignore_errors=True)
     (place / BUILT).write_text(json.dumps(asdict(done)) + "\n")
-    return "" if done.succeeded else f"{task.program.name}: {what} is not built"
+    why = next(iter(done.log.strip().splitlines()[-1:]), "")
+    return "" if done.succeeded else f"{task.program.name}: {what} is not built: {why}"
 
 
 def make_inputs(task: Task) -> str:

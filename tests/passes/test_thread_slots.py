@@ -30,6 +30,13 @@ def test_a_remainder_finds_places_of_the_thread(kernel: str, arch: str) -> None:
             rewritten(only(compiled("thread_slots", arch), kernel), form)
 
 
+@pytest.mark.parametrize("kernel", ["by_a_row_of_seven", "by_a_distance"])
+def test_a_difference_of_unknown_numbers_is_unknown(kernel: str) -> None:
+    for form in ("split", "carried"):
+        with pytest.raises(Refusal, match="CCC037"):
+            rewritten(only(compiled("thread_slots", "sm_90"), kernel), form)
+
+
 @pytest.mark.parametrize("arch", ["sm_90", "sm_100"])
 def test_a_row_that_a_condition_replaces_comes_back(arch: str) -> None:
     with pytest.raises(Refusal, match="CCC037"):

@@ -139,18 +139,27 @@ def _sum(a: Number, b: Number, index: int) -> Number:
                 if not one.scrambled.rest
                 else _scrambled(index, one)
             )
-            return Number(span=UNBOUNDED, apart=one.apart + own, scrambled=kept)
+            return Number(span=UNBOUNDED, apart=_added(one.apart, own), scrambled=kept)
+    apart = _added(a.apart, b.apart)
     if a.scrambled is not None and b.scrambled is not None:
-        return _both_scrambled(a.scrambled, b.scrambled, a.apart + b.apart, index)
+        return _both_scrambled(a.scrambled, b.scrambled, apart, index)
+    if {a.growth, b.growth} == {SYMBOLIC, -SYMBOLIC}:
+        # The difference of two counters may stay the same.
+        return replace(DATA, apart=apart, scrambled=_scrambled(index, a, b))
     value = None if a.value is None or b.value is None else a.value + b.value
     return Number(
         a.growth + b.growth,
         a.span + b.span,
-        a.apart + b.apart,
+        apart,
         value,
         a.scrambled or b.scrambled,
         _counter(a, b),
     )
+
+
+def _added(a: float, b: float) -> float:
+    """The sum of two distances; infinity less infinity is not a number."""
+    return UNBOUNDED if UNBOUNDED in (abs(a), abs(b)) else a + b
 
 
 def _counter(*numbers: Number) -> str:

@@ -45,6 +45,10 @@ STORE_BY = """mov.u32 %r30, {}; mul.wide.u32 %rd21, %r30, 4; add.u64 %rd21, %oth
     st.global.u32 [%rd21], 1;"""
 
 BY_POINTER = CALL.replace("call.uni (y0), twice, (x0);", "call (y0), %rd15, (x0), proto;")
+POINTER = {
+    "declarations": "proto: .callprototype (.param .b32 _) _ (.param .b32 _);",
+    "ahead": "mov.u64 %rd15, twice;",
+}
 DECLARED = ".func (.param .b32 result) twice(.param .b32 x)"
 COUNT = "add.u32 %r16, %r16, 1; red.global.add.u32 [%out_i], %r16;"
 SCOPE = f"{{{{ .reg .b32 %t; {{}} mov.u32 %t, 1; {jump('OVER')} mov.u32 %t, 2; OVER: st.global.u32 [%out_i], %t; }}}}"
@@ -209,27 +213,21 @@ CODE = {
         {"module": ".extern .func (.param .b32 result) twice(.param .b32 x);", "body": path(CALL)},
         {"module": CALLEE.format(""), "body": path(CALL)},
     ),
-    "a call through a register": Rule(
+    "a call through a register that may be of code from elsewhere": Rule(
         "CCC041",
-        {
-            "module": CALLEE.format(""),
-            "declarations": "proto: .callprototype (.param .b32 _) _ (.param .b32 _);",
-            "ahead": "mov.u64 %rd15, twice;",
-            "body": path(BY_POINTER),
-        },
-        {"module": CALLEE.format(""), "body": path(CALL)},
-        says="function by name",
+        {"module": ".visible " + CALLEE.format(""), **POINTER, "body": path(BY_POINTER)},
+        {"module": CALLEE.format(""), **POINTER, "body": path(BY_POINTER)},
+        says="call the function by name",
     ),
     "a call through a register whose prototype has the name of a function": Rule(
         "CCC041",
         {
-            "module": CALLEE.format("") + CALLEE.format("").replace("twice", "proto"),
-            "declarations": "proto: .callprototype (.param .b32 _) _ (.param .b32 _);",
-            "ahead": "mov.u64 %rd15, twice;",
+            "module": ".visible " + CALLEE.format("") + CALLEE.format("").replace("twice", "proto"),
+            **POINTER,
             "body": path(BY_POINTER),
         },
         {"module": CALLEE.format("").replace("twice", "proto"), "body": path(CALL.replace("twice", "proto"))},
-        says="function by name",
+        says="call the function by name",
     ),
     "a function that is declared alone": Rule(
         "CCC041",

@@ -127,3 +127,42 @@ CALLS(called_with_an_address, add_at(out + n + thread, a[i]))
 CALLS(called_with_an_index, add_in(out + n, thread, a[i]))
 CALLS(called_with_the_state_of_a_generator, add_drawn(out + n + thread, out + i, a[i]))
 CALLS(called_with_a_place_of_the_iteration, add_in(out, i, a[i] + thread))
+
+// The distance from lane to lane is unknown in both numbers whose difference is the slot.
+extern "C" __global__ void __launch_bounds__(256) by_a_row_of_seven(int trips, const unsigned* a, unsigned* out) {
+    __shared__ unsigned slots[2048];
+    unsigned linear = threadIdx.y * blockDim.x + threadIdx.x, size = blockDim.x * blockDim.y;
+    for (unsigned q = linear; q < 2048; q += size) slots[q] = 0;
+    __syncthreads();
+#pragma ccc for
+    for (int turn = 0; turn < trips; turn++) {
+        unsigned at = (blockIdx.x * size + linear) * (unsigned)trips + (unsigned)turn;
+        long long row = ((long long)at - (long long)at % 7) / 7;
+        unsigned x = a[at];
+#pragma ccc if
+        if (x & 1) {
+            for (int k = 0; k < 9; ++k) x = x * 5 + 1;
+            unsigned slot = (linear * 8 + ((unsigned)row % 3 & 7)) & 2047;
+            slots[slot] = slots[slot] * 3 + x;
+            out[at] = slots[slot];
+        }
+    }
+}
+
+extern "C" __global__ void by_a_distance(int n, const int* a, int* out, int w) {
+    __shared__ int slots[64 * 64];
+    for (int q = threadIdx.x; q < 64 * 64; q += blockDim.x) slots[q] = 0;
+    __syncthreads();
+    int j = threadIdx.x & 3;
+#pragma ccc for block(64)
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += w, j += w) {
+#pragma ccc if
+        if (a[i] & 1) {
+            int v = a[i];
+            for (int k = 0; k < 9; ++k) v = v * 5 + 1;
+            int slot = (i - j) * 64 + threadIdx.x;
+            slots[slot] += v;
+            out[i] = slots[slot];
+        }
+    }
+}
