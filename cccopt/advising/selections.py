@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -133,45 +133,45 @@ class Nest:
 
     def _computed_from(self, special: tuple[str, ...]) -> frozenset[str]:
         """The registers that depend on special registers with these prefixes."""
-        results: dict[str, set[str]] = {}
-        work: list[str] = []
-        for s in self.view.body:
-            if not isinstance(s, Instruction):
-                continue
-            written = {register.name for register in isa.definitions(s)}
-            for name in effects.reads(s):
-                results.setdefault(name, set()).update(written)
-            if any(name.startswith(special) for name in effects.special_registers(s)):
-                work += written
-        found: set[str] = set()
-        while work:
-            name = work.pop()
-            if name not in found:
-                found.add(name)
-                work += results.get(name, ())
-        return frozenset(found)
+        body = [s for s in self.view.body if isinstance(s, Instruction)]
+        reading = (s for s in body if any(name.startswith(special) for name in effects.special_registers(s)))
+        return _dependent(body, (register.name for s in reading for register in isa.definitions(s)))
 
     def strides_over_threads(self, number: int) -> bool:
         """Whether a loop's stride is a number of threads (of a block or the grid), as in a loop over tasks."""
         inner = [loop for copies in self.loops.values() for loop in copies]
         return any(
-            self._is_stride(instruction)
+            self._is_stride(instruction, copy)
             for copy in self.loops[number]
             for block in copy.blocks.difference(*(i.blocks for i in inner if i.blocks < copy.blocks))
             for index in self.view.cfg.blocks[block].statements()
             if isinstance(instruction := self.view.body[index], Instruction)
         )
 
-    def _is_stride(self, instruction: Instruction) -> bool:
-        """Whether it adds a number of threads, in a sum or a multiply-add (``i += gridDim.x * blockDim.x``)."""
-        sizes = [_is_size(operand, self._sizes) for operand in instruction.operands[1:]]
+    def _is_stride(self, instruction: Instruction, loop: Loop) -> bool:
+        """Whether it adds a number of threads, in a sum or a multiply-add (``i += gridDim.x * blockDim.x``), to what it
+        computed in the iteration before.
+        """
+        operands = instruction.operands[1:]
+        sizes = [_is_size(operand, self._sizes) for operand in operands]
         match isa.facts(instruction).arithmetic:
-            case isa.Arithmetic.SUM:
-                return any(sizes)
-            case isa.Arithmetic.PRODUCT_SUM:
-                return sizes[:2] == [True, True]
+            case isa.Arithmetic.SUM if any(sizes):
+                grown = self._grown(instruction, loop)
+                return any(
+                    size and not _is_in(stride, grown) and _is_in(other, grown)
+                    for size, stride, other in zip(sizes, operands, reversed(operands), strict=True)
+                )
+            case isa.Arithmetic.PRODUCT_SUM if sizes[:2] == [True, True]:
+                return _is_in(operands[2], self._grown(instruction, loop))
             case _:
                 return False
+
+    def _grown(self, instruction: Instruction, loop: Loop) -> frozenset[str]:
+        """The registers that a loop computes from what an instruction in it writes, without what it loads."""
+        indices = (i for block in loop.blocks for i in self.view.cfg.blocks[block].statements())
+        code = (s for i in indices if isinstance(s := self.view.body[i], Instruction))
+        computing = [s for s in code if isa.facts(s).memory is isa.Memory.NONE]
+        return _dependent(computing, (register.name for register in isa.definitions(instruction)))
 
     def outers(self) -> Iterator[int]:
         """The loops over tasks: those that stride over threads, if there are any; else the loop over blocks, and the
@@ -264,6 +264,26 @@ class Nest:
 
 def _is_loop(annotation: Annotation) -> bool:
     return annotation.event == MarkedShape.LOOP
+
+
+def _dependent(code: Iterable[Instruction], registers: Iterable[str]) -> frozenset[str]:
+    """The ``registers``, and all that the ``code`` computes from them."""
+    results: dict[str, set[str]] = {}
+    for s in code:
+        written = {register.name for register in isa.definitions(s)}
+        for name in effects.reads(s):
+            results.setdefault(name, set()).update(written)
+    work, found = list(registers), set[str]()
+    while work:
+        name = work.pop()
+        if name not in found:
+            found.add(name)
+            work += results.get(name, ())
+    return frozenset(found)
+
+
+def _is_in(operand: Operand, registers: Collection[str]) -> bool:
+    return isinstance(operand, Register) and operand.name in registers
 
 
 def _is_size(operand: Operand, registers: Collection[str]) -> bool:

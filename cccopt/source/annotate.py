@@ -130,8 +130,8 @@ def annotate(
     regions = _regions(kept, unit, first)
     too_deep = _too_deep(regions)
     mistakes += tuple(_no_room(r) for r in too_deep)
-    if mistakes and not keep_going:
-        raise SourceError(mistakes[0])
+    if too_deep and not keep_going:
+        raise SourceError(_no_room(too_deep[0]))
     accepted = [
         (replace(r, alone=r.id in alone), n)
         for r, n in zip(regions, kept, strict=True)

@@ -48,6 +48,12 @@ class LineMap:
     _files: dict[str, SourceText | None] = field(default_factory=dict)
     _asked: list[tuple[int, _Origin]] = field(default_factory=list)
 
+    @property
+    def main(self) -> str:
+        """The file that is compiled, as opposed to those that it includes."""
+        first = _MARKER.fullmatch(self.text.partition("\n")[0].rstrip("\r"))
+        return self.name if first is None or first["file"] is None else _unescaped(first["file"])
+
     def _origin(self, offset: int) -> _Origin:
         """What the last marker before ``offset`` says."""
         low, origin = self._asked[-1] if self._asked else (0, _Origin(0, self.name, 1))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from cccopt.clauses import ITERATED, Kind
-from cccopt.diagnostic import Diagnostic, error
+from cccopt.diagnostic import Diagnostic, Severity, error
 from cccopt.source.functions import definition
 from cccopt.source.lexer import Token, ccc_pragma
 from cccopt.source.lines import LineMap
@@ -87,7 +87,8 @@ def all_named(unit: Unit, *, keep_going: bool = False) -> tuple[list[Named], tup
     """The pragmas with their statements, in file order, and the mistakes in those that ``keep_going`` leaves out.
 
     Raises `SourceError` with all mistakes, or `OutOfSight`. Without ``keep_going``, what follows from a mistake is not
-    reported: paths whose loop is left out.
+    reported: paths whose loop is left out. A path of an included file that needs a loop is no mistake: another file may
+    include it, too, and have the loop.
     """
     named, problems = _each_named(unit)
     if keep_going or not problems:
@@ -95,8 +96,9 @@ def all_named(unit: Unit, *, keep_going: bool = False) -> tuple[list[Named], tup
         problems += [_without_loop(n, unit) for n in strays]
         named = [n for n in named if n not in strays]
     mistakes = tuple(dict.fromkeys(problems))
-    if mistakes and not keep_going:
-        raise SourceError(*mistakes)
+    errors = [m for m in mistakes if m.severity is Severity.ERROR]
+    if errors and not keep_going:
+        raise SourceError(*errors)
     return named, mistakes
 
 
@@ -354,11 +356,13 @@ def _no_path(problem: NoPath, directive: Token, unit: Unit) -> Diagnostic:
 
 
 def _without_loop(named: Named, unit: Unit) -> Diagnostic:
-    return error(
+    place = _pragma_place(named.directive, unit)
+    problem = error(
         "CCC013",
         f"`#pragma ccc {named.pragma.kind}` without an annotated loop",
-        _pragma_place(named.directive, unit),
+        place,
         why="a path is collected over a loop's iterations, and no loop of this translation unit is annotated",
         help="write `#pragma ccc for` above the loop around it, or around the call of this function, or "
         "`#pragma ccc grid` above the kernel",
     )
+    return problem if place.file == unit.lines.main else problem.as_warning()

@@ -213,6 +213,27 @@ def test_an_index_is_no_stride_over_threads(tmp_path: Path) -> None:
     assert [pragma.kind for pragma in advice.pragmas] == [Kind.GRID, Kind.WHILE]
 
 
+def test_what_is_computed_from_an_index_is_no_stride_over_threads(tmp_path: Path) -> None:
+    """A position is counted up from the size of the block, and the loop's iterations need their order."""
+    source = tmp_path / "least.cu"
+    source.write_text(
+        """
+        __global__ void __launch_bounds__(128) least(const int* __restrict__ in, int* __restrict__ out) {
+          int first = blockDim.x * 3, least = in[0], where = 0;
+          for (int i = 1; i <= threadIdx.x; ++i) {
+            if (in[i] * 7 / 3 <= least) {
+              least = in[i] * 5 / 3;
+              where = first + i;
+            }
+          }
+          out[threadIdx.x] = where;
+        }
+        """
+    )
+    for advice in advise_on_source(source, arch=ARCH):
+        assert all(pragma.kind is not Kind.FOR or pragma.in_lane for pragma in advice.pragmas)
+
+
 def test_all_loops_over_tasks_are_tried(tmp_path: Path) -> None:
     """Also where the kernel around them has more loops than there are trials."""
     walks = "\n".join(

@@ -432,6 +432,16 @@ def test_paths_need_an_annotated_loop_somewhere() -> None:
     assert len(annotate(path + _LOOP, "x.cu").regions) == 3
 
 
+def test_a_path_of_an_included_file_may_belong_to_a_loop_of_another_one() -> None:
+    path = '# 1 "x.cu"\n# 7 "h.cuh" 1\n#pragma ccc if\nif (a) b;\n# 3 "x.cu" 2\n;\n'
+    made = annotate(path, "x.cu")
+    assert (made.text, made.regions) == (strip(path), ())
+    assert [(d.code, d.severity, str(d.place)) for d in made.warnings] == [
+        ("CCC013", Severity.WARNING, "h.cuh:7:9")
+    ]
+    assert len(annotate(path + _LOOP, "x.cu").regions) == 2
+
+
 def test_every_mistake_is_told_once_at_the_users_line() -> None:
     text = '# 7 "h.h" 1\n#pragma ccc iff\nif (a) b;\n# 3 "x.cu" 2\n;\n#pragma ccc for  block(0)\nfor (;;);\n'
     with pytest.raises(SourceError) as caught:

@@ -221,7 +221,7 @@ class _Rules:
         inside = frozenset[int]() if across else frozenset(self.view.statements(path.nodes))
         index = next((i for i in self._waiting if i not in inside), None)
         if index is not None:
-            raise self._refuse(refusal.FENCE, path, index)
+            raise self._refuse(refusal.WAITING, path, index)
 
     @cached_property
     def _waiting(self) -> tuple[int, ...]:

@@ -86,7 +86,7 @@ class _Ends:
         """
         tests = [test for block in self._always() for test in self._exit_tests(block)]
         updates = {swap for test in tests if (swap := self._succeeding(*test)) is not None}
-        atomics = {i for i in self._deciding() if self.is_atomic(i)}
+        atomics = {i for i in self._deciding() if self._may_try(i)}
         return self.waits_for | (atomics - updates)
 
     # --- what decides the exits ---
@@ -123,11 +123,9 @@ class _Ends:
         if not isinstance(statement, Instruction):
             return False
         if self._is_call(index):
-            # `malloc` may find no memory until another thread frees some.
-            known = HARMLESS_CALLS - {"malloc"}
-            known |= {f.name for f in self.view.module.functions() if f.body is not None}
             code = self.view.with_callees(statement)
-            if any(observes(i) or (_calls(i) and callee_of(i) not in known) for i in code):
+            # `malloc` may find no memory until another thread frees some.
+            if any(observes(i) or (_calls(i) and callee_of(i) not in self._known - {"malloc"}) for i in code):
                 return True
             return any(map(loads_common, code)) and (self._has_fence or self._repeats(statement))
         if self._memory(index) is not Memory.LOAD:
@@ -136,6 +134,22 @@ class _Ends:
         if access.constant or access.spaces <= {"local", "param"}:
             return False
         return observes(statement) or self._has_fence or self._stays(index, statement)
+
+    def _may_try(self, index: int) -> bool:
+        """Whether a statement, or what it calls, is an atomic operation."""
+        statement = self.view.body[index]
+        if not isinstance(statement, Instruction):
+            return False
+        # The facts of a call say the worst about its callee.
+        return any(
+            callee_of(i) not in self._known if _calls(i) else isa.facts(i).memory is Memory.ATOMIC
+            for i in self.view.with_callees(statement)
+        )
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        """The functions whose code is known."""
+        return HARMLESS_CALLS | {f.name for f in self.view.module.functions() if f.body is not None}
 
     def _stays(self, index: int, load: Instruction) -> bool:
         """Whether a load reads one place that nothing in the loop writes: compilers hoist it unless told not to."""

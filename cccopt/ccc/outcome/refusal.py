@@ -138,6 +138,13 @@ FENCE = Rule(
     "move the fence, lock, barrier or volatile access out of the loop, or add `independent` to the path's pragma if"
     " nothing in the path depends on it",
 )
+WAITING = Rule(
+    "CCC039",
+    "the marked loop contains a warp barrier, or a loop that may wait for another thread or for an atomic to succeed",
+    "a task that is itself waiting could hold the lock for which such a loop waits or tries",
+    "let no atomic or volatile access decide how often an inner loop runs, or move the barrier, or the loop that waits,"
+    " out of the marked loop",
+)
 COLLECTIVE = Rule(
     "CCC040",
     "the marked path contains `{}`",

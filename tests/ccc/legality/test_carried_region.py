@@ -94,6 +94,36 @@ def test_what_could_change_results_is_refused(name: str, compiled: Pair) -> None
     assert caught.value.diagnostics[0].code == EXPECTED[name]
 
 
+CUCKOO = """
+__device__ bool placed(unsigned long long* table, unsigned long long item) {
+  unsigned place = item % 1021;
+#pragma ccc while independent
+  for (int tries = 0; tries < 40; ++tries) {
+    item = atomicExch(&table[place], item);
+    if (item == 0) return true;
+    place = (place * 7 + item) % 1021;
+  }
+  return false;
+}
+#pragma ccc grid block(64)
+__global__ void fill(const unsigned long long* items, unsigned long long* table, bool* failed) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x;
+  if (!placed(table, items[i])) *failed = true;
+}
+"""
+
+
+def test_no_clause_is_suggested_that_does_not_help() -> None:
+    """No promise about memory keeps a task that waits from holding what others try to take."""
+    with pytest.raises(Refusal) as caught:
+        run(compile_pair(CUCKOO, "sm_90").marked, Options(mode="always", form=Form.CARRIED))
+    (said,) = caught.value.diagnostics
+    assert said.code == "CCC032"
+    assert "CCC039" in said.why
+    assert "let no atomic" in said.help
+    assert "independent" not in said.help
+
+
 def test_a_lane_that_does_not_see_what_its_token_stores_goes_on(
     compiled: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -198,6 +198,35 @@ def test_numbers_that_the_loop_gives_back_are_claimed_again(back: str, waits: bo
     assert (found(body) is not None) == waits
 
 
+CALLS = """
+.extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);
+.extern .func (.param .b32 r) unknown(.param .b64 a, .param .b64 b);
+.func (.param .b32 r) computes(.param .b64 a, .param .b64 b) { st.param.b32 [r], 1; ret; }
+.func (.param .b32 r) locks(.param .b64 a, .param .b64 b) {
+    .reg .b32 %r<2>; .reg .b64 %rd<2>;
+    ld.param.b64 %rd0, [a]; atom.global.exch.b32 %r0, [%rd0], 1; st.param.b32 [r], %r0; ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "tries"), [("vprintf", False), ("computes", False), ("locks", True), ("unknown", True)]
+)
+def test_only_calls_that_may_run_an_atomic_try(name: str, tries: bool) -> None:
+    """An assertion in a search that a generic load ends prints something, and so may write, for all that is known."""
+    body = f"""
+    mov.u32 %r4, 0; mov.u64 %rd3, %rd2;
+    LOOP: add.u32 %r4, %r4, 1; add.u64 %rd3, %rd3, 4;
+    {{ .param .b64 p0; .param .b64 p1; .param .b32 r0; st.param.b64 [p0], %rd2; st.param.b64 [p1], %rd2;
+    call (r0), {name}, (p0, p1); ld.param.b32 %r6, [r0]; }}
+    ld.u32 %r5, [%rd3]; setp.eq.u32 %p2, %r5, %r6; @%p2 bra FIRST;
+    setp.lt.u32 %p1, %r4, 9; @%p1 bra LOOP;
+    FIRST: st.global.u32 [%rd2], %r5;"""
+    module = parse(kernel(body, module=CALLS))
+    view = view_of(module, next(f for f in module.functions() if f.name == "k"))
+    assert bool(tried(view, view.loops)) == tries
+
+
 def found(body: str, functions: str = "") -> int | None:
     module = parse(kernel(body, module=functions))
     view = view_of(module, next(f for f in module.functions() if f.name == "k"))
