@@ -26,6 +26,7 @@ from cccopt.analysis import cfg as control_flow
 from cccopt.analysis import latency
 from cccopt.analysis.cfg import ControlFlowGraph
 from cccopt.analysis.comparisons import is_comparison
+from cccopt.analysis.dominance import Dominance, dominators
 from cccopt.analysis.loops import Loop, loops
 from cccopt.analysis.reaching import ENTRY, ReachingDefinitions, reaching_definitions
 from cccopt.ptx import isa
@@ -148,6 +149,8 @@ class Costs:
     def _exit_after(self, loop: Loop, block: int, target: int) -> int | None:
         """The number of iterations after which the branch that ends ``block`` surely leaves the loop for ``target``."""
         branch = control_flow.ending(self.body, self.cfg.blocks[block])
+        if not self._is_in_each_iteration(loop, block):
+            return None
         if branch is None or branch.guard is None or isa.facts(branch).control is not Control.BRANCH:
             return None
         end = self.cfg.blocks[block].stop - 1
@@ -199,7 +202,15 @@ class Costs:
         step = self._step(inside[0], name, definitions, depth)
         if len(starts) != 1 or starts[0] is None or step is None:
             return None
-        return starts[0], step
+        block = self.cfg.block_of(inside[0])
+        return (starts[0], step) if self._is_in_each_iteration(loop, block) else None
+
+    def _is_in_each_iteration(self, loop: Loop, block: int) -> bool:
+        return all(self._dominance.dominates(block, latch) for latch in loop.latches)
+
+    @cached_property
+    def _dominance(self) -> Dominance:
+        return dominators(self.cfg)
 
     def _step(self, definition: int, name: str, phi: frozenset[int], depth: int) -> int | None:
         """What a chain of additions that ends at ``definition`` adds to the value that ``name`` has from ``phi``."""

@@ -65,6 +65,14 @@ UNKNOWN = {
         "add.s32 %r1, %r1, 1; @%p2 add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 5; @%p1 bra LOOP;",
     ),
     "multiplied": ("mov.u32 %r1, 1;", "shl.b32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 64; @%p1 bra LOOP;"),
+    "a step that some iterations skip": (
+        "mov.u32 %r1, 0;",
+        "@%p2 bra PAST; add.s32 %r1, %r1, 1; PAST: setp.lt.s32 %p1, %r1, 5; @%p1 bra LOOP;",
+    ),
+    "a test that some iterations skip": (
+        "mov.u32 %r1, 0;",
+        "add.s32 %r1, %r1, 1; @%p2 bra PAST; setp.ge.s32 %p1, %r1, 5; @%p1 bra OUT; PAST: bra LOOP; OUT:",
+    ),
     "never over": ("mov.u32 %r1, 0;", "add.s32 %r1, %r1, 2; setp.ne.s32 %p1, %r1, 7; @%p1 bra LOOP;"),
 }  # fmt: skip
 
