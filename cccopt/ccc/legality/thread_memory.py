@@ -18,7 +18,7 @@ Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.1.2 (induction variables). What
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,10 +28,7 @@ from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS, UNIFORM_SPECIA
 from cccopt.analysis.cost import integer
 from cccopt.analysis.invariance import LoopInvariance
 from cccopt.analysis.reaching import ENTRY
-from cccopt.analysis.roots import AddressRoots
-from cccopt.ccc.function.call_sequences import Unfit, accesses, sequence_of
 from cccopt.ccc.function.view import View
-from cccopt.ccc.function.written_places import parameters_of_places
 from cccopt.ccc.legality.growth import (
     DATA,
     MIXED,
@@ -43,6 +40,7 @@ from cccopt.ccc.legality.growth import (
     joined,
     values_of,
 )
+from cccopt.ccc.legality.passed_places import PassedPlaces, passed_places
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.clauses import Kind
 from cccopt.ptx import isa
@@ -97,43 +95,9 @@ class ThreadMemory:
         return self.region.annotation.kind == Kind.GRID
 
     @cached_property
-    def _passed(self) -> Mapping[int, Sequence[tuple[int, Operand]] | None]:
-        """What each call of the loop passes on from which the function computes addresses that it writes to: the
-        statements that pass something, with the operands. None if that is not known.
-        """
-        found: dict[int, Sequence[tuple[int, Operand]] | None] = {}
-        places: dict[str, frozenset[int]] = {}
-        for call, instruction in self.view.instructions(self.region.nodes):
-            callee = isa.callee_of(instruction) if isa.facts(instruction).control is Control.CALL else None
-            if callee is None:
-                continue
-            if callee not in places:
-                places[callee] = parameters_of_places(self.view.module, callee)
-            try:
-                found[call] = self._passed_by(call, places[callee]) if places[callee] else ()
-            except Unfit:
-                found[call] = None
-        return found
-
-    def _passed_by(self, call: int, places: Collection[int]) -> Sequence[tuple[int, Operand]]:
-        """The statements that pass the parameters ``places``, and the operands. Raises Unfit."""
-        sequence = sequence_of(self.view.body, call)
-        return [
-            (index, access.operand)
-            for index in range(sequence.start, sequence.call)
-            if isinstance(s := self.view.body[index], Instruction) and s.base == "st"
-            for access in accesses(s, sequence.arguments)
-            if access.piece.variable in places and not self._is_global(index, access.operand)
-        ]
-
-    def _is_global(self, use: int, operand: Operand) -> bool:
-        """Whether an operand is an address in global memory that threads of a grid cannot share."""
-        roots = (
-            AddressRoots(self.view.function, self.view.reaching).of_value(use, operand)
-            if self._in_grid
-            else ()
-        )
-        return bool(roots) and all(root.kind == "parameter" for root in roots)
+    def _passed(self) -> PassedPlaces:
+        """What the calls of the loop pass on that leads to places which the functions write."""
+        return passed_places(self.view, self.region.nodes, in_grid=self._in_grid)
 
     # --- operands ---
 
