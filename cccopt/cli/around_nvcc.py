@@ -185,7 +185,7 @@ def _hint_at_launcher(arguments: Sequence[str]) -> None:
     wrong = error(
         "CCC081",
         f"`{word}` is not an nvcc",
-        why="a program given as the first argument is taken for the compiler to run, and ccc-nvcc can run only nvcc",
-        help=f"put other launchers in front: `{word} ccc-nvcc ...`",
+        why="a program given as the first argument is taken as the compiler to run, and ccc-nvcc can run only nvcc",
+        help=f"if `{word}` is a launcher, put it in front: `{word} ccc-nvcc ...`; otherwise, leave it out",
     )
     print(render(wrong), file=sys.stderr)

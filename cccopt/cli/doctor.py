@@ -82,7 +82,9 @@ def examine() -> Iterator[InstalledPart]:
         "Nsight Compute",
         profiler or "",
         "" if profiler else "no ncu on PATH",
-        "" if profiler else "hardware counters need it; the emulator counts without it",
+        ""
+        if profiler
+        else "install Nsight Compute if you want hardware counters; the emulator counts without it",
         needed=False,
     )
 

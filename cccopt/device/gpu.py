@@ -278,7 +278,7 @@ def open_gpu() -> Gpu:
                 "CCC092",
                 "cannot use a GPU: PyCUDA cannot be loaded",
                 why=str(reason),
-                help="install the extra `gpu` (`pip install cccopt[gpu]`), or measure with `--on emulator`",
+                help="install the extra `gpu` (`pip install 'cccopt[gpu]'`), or measure with `--on emulator`",
             )
         ) from reason
     try:

@@ -156,8 +156,8 @@ class Machine:
             item,
             function="" if item is not None else piece.function,
             why="it was running here",
-            help="this may be a spin loop that waits for a lane that cannot run; if the kernel just runs"
-            " long, use a smaller input (in Python: a higher `max_steps`)",
+            help="this may be a spin loop that waits for a lane that cannot run; if the kernel simply"
+            " takes many steps, use a smaller input (in Python: a higher `max_steps`)",
         )
 
     def exit(self, group: LaneGroup) -> None:

@@ -19,6 +19,6 @@ def library(module: str, what: str, extra: str, instead: str = "") -> Any:
                 "CCC092",
                 f"cannot {what}: {name} does not load",
                 why=str(reason),
-                help=f"install the extra `{extra}` (`pip install cccopt[{extra}]`){instead}",
+                help=f"install the extra `{extra}` (`pip install 'cccopt[{extra}]'`){instead}",
             )
         ) from reason

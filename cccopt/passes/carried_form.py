@@ -12,6 +12,7 @@ from cccopt.ccc.function.graph import Graph
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.carried_region import CarriedRegion, carried_region
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
+from cccopt.ccc.legality.remedies import REMOVAL
 from cccopt.ccc.legality.rules import check_carried
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.choices import Form, Outcome
@@ -100,7 +101,7 @@ def remarks(region: Region, cause: Refusal | None) -> tuple[Diagnostic, ...]:
 
 def to_defer(cause: Refusal) -> str:
     """What would let a path be deferred alone, which ``cause`` does not; empty if nothing is known to."""
-    help = cause.diagnostics[0].help
+    help = cause.diagnostics[0].help.removesuffix(REMOVAL).removesuffix("; or ")
     return f"to defer the path by itself, {help}" if help else ""
 
 

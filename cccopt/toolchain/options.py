@@ -51,7 +51,12 @@ TABLE = (
         "mark only what is annotated",
     ),
     (FIND, "", "also rewrite unannotated code if its profile predicts a gain", "rewrite only what is annotated"),
-    ("--ccc-keep-going", "", "leave refused functions as is, ignore mistaken annotations, warn", "stop with an error"),
+    (
+        "--ccc-keep-going",
+        "",
+        "leave refused functions as they are and ignore mistaken annotations, with warnings",
+        "stop with an error",
+    ),
     ("--ccc-report", "FILE.json", "write what became of each region", "no report"),
     ("--ccc-keep", "FOLDER", "keep the marked texts, nvcc's PTX for them and the result", "none are kept"),
     ("--ccc-verbose", "", "print remarks to standard error", "only warnings and errors"),

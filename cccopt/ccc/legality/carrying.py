@@ -378,7 +378,7 @@ class Carrying:
                 )
         marked = self.marked(point)
         if not marked:
-            raise refuse(refusal.VANISHED, point.annotation.place, "path")
+            raise refuse(refusal.NOTHING_WAITS, point.annotation.place)
         if marked <= kept:
             # The lane would do all of the work itself.
             raise self._dependent(point, min(marked))

@@ -41,7 +41,7 @@ def lost_value(view: View, path: Path, register: str, *, carried: bool) -> LostV
         return LostValue(f"`{register}`")
     named = ((pair, _variables(view, *pair)) for pair in found)
     (definition, reader), variables = next(((p, v) for p, v in named if len(v) == 1), (found[0], frozenset()))
-    name = f"`{min(variables)}`" if variables else f"the value of `{view.origins.text(definition)}`"
+    name = f"`{min(variables)}`" if variables else f"a value computed in `{view.origins.text(definition)}`"
     notes = (*view.origins.notes("written here", definition), *view.origins.notes("read here", reader))
     return LostValue(name, notes)
 
@@ -50,7 +50,7 @@ def computed_value(view: View, index: int) -> LostValue:
     """The value that a statement computes."""
     notes = view.origins.notes("computed here", index)
     if notes:
-        return LostValue(f"the value of `{view.origins.text(index)}`", notes)
+        return LostValue(f"a value computed in `{view.origins.text(index)}`", notes)
     return LostValue(f"`{min(effects.writes(view.body[index]), default='?')}`")
 
 

@@ -18,13 +18,18 @@ _DEPTH = 6
 """The most definitions followed from an address."""
 
 
+REMOVAL = "remove the pragma from the path if its code may run in place"
+"""What always helps, unless the path is to be deferred."""
+
+
 def remedies(view: View, clash: Clash, *, follows: bool) -> str:
     """What the user can do about ``clash``, as one phrase; ``follows`` says that the other access comes after the path
     in its inner iteration.
     """
     found = [*_of(view, clash, follows=follows)]
-    *others, last = found
-    return f"{', '.join(others)}{', ' if len(others) > 1 else ' ' if others else ''}{'or ' if others else ''}{last}"
+    *others, last = found if follows else [*found, REMOVAL]
+    joint = "; or " if last == REMOVAL else ", or "
+    return f"{', '.join(others)}{joint}{last}" if others else last
 
 
 def _of(view: View, clash: Clash, *, follows: bool) -> Iterator[str]:
@@ -32,10 +37,10 @@ def _of(view: View, clash: Clash, *, follows: bool) -> Iterator[str]:
         yield "make the pointers provably distinct (`const __restrict__` for what is only read)"
     elif _of_two_parameters(view, clash):
         yield "declare the kernel's pointers `__restrict__` if they point to different memory"
-    if follows:
+    if follows and not _may_be_read_before(view, clash.other):
         yield "move the access into the path"
-    else:
-        yield "use an integer atomic whose result is not read"
+    elif not follows and all(map(view.memory.may_write, (clash.deferred, clash.other))):
+        yield "make both updates the same integer atomic, and do not read its result"
     if _may_be_read_before(view, clash.other):
         yield (
             "load the value into a local variable before the loop if it does not change there (a loop bound, for"
@@ -43,8 +48,6 @@ def _of(view: View, clash: Clash, *, follows: bool) -> Iterator[str]:
         )
     if not _same_address(view, clash):
         yield "add `independent` to the path's pragma if the accesses never overlap"
-    if not follows:
-        yield "remove the pragma from the path"
 
 
 def _only_reads(view: View, index: int) -> bool:

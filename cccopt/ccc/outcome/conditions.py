@@ -39,10 +39,9 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC037",),
     ),
     (
-        "no barrier is in the loop; no fence, no volatile access and no loop that waits for another thread, or retries"
-        " because of one, is outside"
-        " the path; no lock that decides whether the path runs is released after it; no fence or volatile access is in"
-        " a path that other accesses follow",
+        "the loop has no barrier; outside the path, there is no fence, no volatile access and no loop that waits for"
+        " another thread or retries an atomic; no lock that decides whether the path runs is released after it; no"
+        " fence or volatile access is in a path that other accesses follow",
         ("CCC038", "CCC039"),
     ),
     ("nothing in the path depends on which lanes run it together", ("CCC040",)),

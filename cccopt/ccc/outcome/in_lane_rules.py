@@ -17,7 +17,7 @@ UNKNOWN = Rule(
     "CCC044",
     "the marked loop runs the instruction `{}`, which cccopt does not know",
     "it is not known what the instruction synchronizes, so nothing can be proved about the loop",
-    "move the instruction out of the loop, or add it to cccopt's table (docs/extending.md)",
+    "move the instruction out of the loop, update cccopt, or add it to cccopt's table (docs/extending.md)",
 )
 BARRIER = Rule(
     "CCC038",
@@ -47,8 +47,8 @@ CALL = Rule(
 WAITING = Rule(
     "CCC039",
     "the marked loop may wait for another thread",
-    "how long the loop, or a loop or recursion in it, runs depends on what an atomic, volatile or ordered access"
-    " returns, and the lane that determines this value may itself be waiting for this lane",
+    "the trip count of the loop, or of a loop or recursion in it, depends on what an atomic, volatile or ordered"
+    " access returns, and the lane that determines this value may be waiting for the lane that runs the loop",
     "make the loop end on a count or on the lane's own progress, or move an inner loop out of the marked one",
 )
 EXCHANGE = Rule(

@@ -54,10 +54,10 @@ BEGINS_ITERATION = Rule(
 OTHER_EXIT = Rule(
     "CCC032",
     "control flow leaves the marked path at a point other than its end",
-    "a `break`, `return` or `goto` inside the path, or a `continue` that leads somewhere other than to the end of the"
-    " path, decides what its own lane does next, but the task may run later and in another lane",
-    "move the jump out of the path: test its condition before the path begins, or wrap the rest of the iteration in"
-    " an if",
+    "a `break`, `return` or `goto` inside the path, or a `continue` that does not lead to the end of the path, decides"
+    " what its own lane does next, but the task may run later and in another lane",
+    "move the jump out of the path: test its condition before the path begins; instead of a `continue`, wrap the rest"
+    " of the iteration in an `if`",
 )
 IRREDUCIBLE = Rule(
     "CCC033",
@@ -80,8 +80,8 @@ CARRIED = Rule(
 )
 NEXT_ITERATION = Rule(
     "CCC035",
-    "the next iteration of the marked loop, or the code after it, depends on {}",
-    "it is computed after the path, which may run later and in another lane",
+    "the next iteration, or the code after the marked loop, depends on {}",
+    "this value is computed after the path, which may run later and in another lane",
     "before the path, compute what the next iteration depends on, or make iterations independent",
 )
 REDUCTIONS = Rule(
@@ -92,7 +92,7 @@ REDUCTIONS = Rule(
 )
 CARRY_FLAG = Rule(
     "CCC122",
-    "the carry flag is set before the marked path begins or ends, and read after that",
+    "the carry flag is live at the beginning or end of the marked path",
     "the path may run later and in another lane, whose carry flag has a different value",
     "put all instructions of the chain (`add.cc`, `addc`, ...) into one `asm` statement",
 )
@@ -141,7 +141,7 @@ FENCE = Rule(
 WAITING = Rule(
     "CCC039",
     "the marked loop contains a warp barrier, or a loop that may wait for another thread or for an atomic to succeed",
-    "a task that is itself waiting could hold the lock for which such a loop waits or tries",
+    "a task that is itself waiting could hold the lock that such a loop waits for or tries to take",
     "let no atomic or volatile access decide how often an inner loop runs, or move the barrier, or the loop that waits,"
     " out of the marked loop",
 )
@@ -200,6 +200,14 @@ STACK = Rule(
     "let tasks wait in global memory (`--ccc-stacks=global`), state the block size (`__launch_bounds__`, or"
     " `block(...)` in the pragma), or mark fewer paths",
 )
+SLOTS = Rule(
+    "CCC043",
+    "the slots of the reductions need {} bytes of shared memory per block, but only {} are left",
+    "each lane of a block has a slot for each reduction, and a block can have 49,152 bytes of static shared memory,"
+    " including the kernel's own",
+    "use smaller blocks (`__launch_bounds__(256)`, or `block(256)` in the pragma), or reduce fewer or narrower"
+    " variables",
+)
 STACK_POOL = Rule(
     "CCC043",
     "the context stacks need {} bytes of global memory for all warps that run at once, but may take only {}",
@@ -211,7 +219,7 @@ UNKNOWN = Rule(
     "CCC044",
     "the marked loop contains the instruction `{}` (line {} of the PTX), which cccopt does not know",
     "it is not known what the instruction reads, writes and synchronizes, so nothing can be proved about the loop",
-    "move the instruction out of the loop, or add it to cccopt's table (docs/extending.md)",
+    "move the instruction out of the loop, update cccopt, or add it to cccopt's table (docs/extending.md)",
 )
 INNER_LOOP = Rule(
     "CCC045",
@@ -259,12 +267,20 @@ VANISHED = Rule(
     " cause",
 )
 
+NOTHING_WAITS = Rule(
+    "CCC053",
+    "nothing is left of the marked path that could wait in the carried form",
+    "the next iteration or the code after the loop needs all of it, or the compiler has moved it elsewhere",
+    "before the path, compute what the next iteration depends on",
+)
+
 GRID_SYNCHRONISED = Rule(
     "CCC060",
     "the kernel marked `grid` contains `{}`",
-    "its first blocks do the work of all blocks, each taking one block index after another: code that waits for other"
-    " threads, blocks or the whole grid would wait for something that has not started or has already finished",
-    "write the loop over the tasks by hand (a grid-stride loop) and mark it with `#pragma ccc for`",
+    "its first blocks do the work of all, each taking one block index after another: code that waits for other"
+    " threads or blocks would wait for something that has not started or has already finished",
+    "keep the barrier out of the loop over the tasks: write that loop by hand (a grid-stride loop) and mark it with"
+    " `#pragma ccc for`; a loop that contains a barrier cannot be rewritten (CCC038)",
 )
 GRID_SHARED = Rule(
     "CCC061",
@@ -318,8 +334,8 @@ GRID_COLLECTIVE = Rule(
 RECURSIVE_FORM = Rule(
     "CCC065",
     "the function marked `recursive` cannot become a loop: it continues after calling itself",
-    "a call is a task only if nothing is left to do after it: the lane that runs it next has none of the"
-    " caller's values",
+    "a call is a task only if nothing is left to do after it: another lane may run it, and has none of the caller's"
+    " values",
     "make the call the last thing that the function does, at most once on each path through it, and pass"
     " results on as arguments",
 )

@@ -51,9 +51,11 @@ def whole_warps(threads: int) -> int:
     return (threads + SLOTS - 1) // SLOTS * SLOTS
 
 
-def check_size(view: View, region: Region, needed: int) -> None:
-    """Raises Refusal if the stacks need more bytes than a block has left."""
+def check_size(view: View, region: Region, needed: int, slots: int) -> None:
+    """Raises Refusal if the stacks, including ``slots`` bytes for reductions, need more bytes than a block has left."""
     left = SHARED_BYTES - static_shared_bytes(view.module, view.function)
+    if slots > left:
+        raise refuse(refusal.SLOTS, region.annotation.place, f"{slots:,}", f"{left:,}")
     if needed > left:
         raise refuse(refusal.STACK, region.annotation.place, f"{needed:,}", f"{left:,}")
 

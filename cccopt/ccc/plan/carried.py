@@ -189,7 +189,7 @@ class _CarriedPlanner:
             self.room.shared_bytes(end),
             self.room.claim(end, options, self.region.annotation.place),
         )
-        check_size(view, self.region, shared)
+        check_size(view, self.region, shared, self.room.slots.bytes)
         sizes = sorted({word.size for one in layouts.values() for word in one.words}, reverse=True)
         bases = self.room.bases(sizes)
         points = self._points(arrays, layouts, bases)

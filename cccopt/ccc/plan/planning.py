@@ -65,7 +65,7 @@ def _plan_in(space: StateSpace, analysis: RegionAnalysis, form: Form, options: S
         if not groups or space is GLOBAL or planner.bytes <= SORTED_BYTES:
             break
     shared = planner.room.shared_bytes(planner.bytes)
-    check_size(view, region, shared)
+    check_size(view, region, shared, planner.room.slots.bytes)
     sizes = {word.size for layout in planner.layouts for word in layout.words}
     claim = planner.room.claim(planner.bytes, options, region.annotation.place)
     return Plan(

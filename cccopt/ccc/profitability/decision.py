@@ -38,6 +38,7 @@ LEAST_RESIDENT = 1024
 HOW = (
     "make a profile for `--ccc-profile=FILE.json`: with a GPU, build with `--ccc-instrument` and run"
     " `cccopt profile -o FILE.json -- PROGRAM`; without one, `cccopt emulate MARKED.ptx KERNEL ... --profile FILE.json`"
+    " (`--ccc-keep=FOLDER` writes the marked PTX)"
 )
 """How to make a profile."""
 
