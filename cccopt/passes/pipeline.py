@@ -174,11 +174,21 @@ _PREPARE = Options(Mode.ALWAYS, keep_going=True)
 
 def prepared(module: Module) -> Module:
     """``module`` with the loops that its markers ask for and with all its markers: the form from which profiles are
-    made. It computes the same results.
+    made. It computes the same results, and functions without markers are as they were.
 
     Where that is not possible, the function is left as it is: a kernel without its ``grid`` marker, any other function
     without markers.
     """
+    before = {f.name: f for f in module.functions() if f.body is not None and not _is_marked(f)}
+    return Module(
+        tuple(
+            before.get(item.name, item) if isinstance(item, Function) and item.body is not None else item
+            for item in _prepared(module).items
+        )
+    )
+
+
+def _prepared(module: Module) -> Module:
     named, _, _ = _unique_names(promote_calls.run(module, _PREPARE).module, _PREPARE)
     made = _with_loops(named)
     lost = _annotated(module, ("grid.begin",)) - _annotated(made, (*_ASKING, "for.begin"))

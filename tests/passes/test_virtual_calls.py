@@ -83,5 +83,8 @@ def test_other_files_may_have_targets_too() -> None:
     assert not indirect(promoted(linked, alone=True))
 
 
-def test_a_profile_is_of_the_promoted_calls() -> None:
-    assert not indirect(prepared(only(compiled(FILE, "sm_90"), "of_a_grid")))
+def test_a_profile_is_of_the_promoted_calls_of_marked_functions() -> None:
+    module = only(compiled(FILE, "sm_90"), "of_a_grid")
+    made = {f.name: f for f in prepared(module).functions() if f.body is not None}
+    assert not indirect(Module((made.pop("of_a_grid"),)))
+    assert {name: f for name, f in made.items() if f in module.items} == made
