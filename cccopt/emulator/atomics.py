@@ -1,4 +1,4 @@
-"""Atomic operations on arrays of words, in lane order: as if the lanes came one after the other (PTX ISA 9.7.13.15)."""
+"""Atomic operations on arrays of words, in lane order: as if the lanes came one after the other (`atom`, `red`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What warp collectives compute on arrays of shape (warps, 32) (PTX ISA 9.7.9, 9.7.13.3 to 9.7.14).
+"""What warp collectives compute on arrays of shape (warps, 32) (PTX ISA, `shfl`,
+`vote`, `match`, `redux`).
 
 ``members[w, l]`` is the mask of lanes that take part with lane ``l``; lanes that do not take part have 0,
 and their results are not used.

@@ -1,7 +1,7 @@
 """The state of a launch: registers, lanes and memory, and what running a piece does to them.
 
-`schedule` (warps in lock-step, like hardware) and `shuffle` (lanes one at a time, in random order) choose the lanes
-to run.
+`schedule` (the lanes of a warp in lockstep) and `shuffle` (lanes one at a time, in random order) choose the lanes to
+run.
 """
 
 from __future__ import annotations

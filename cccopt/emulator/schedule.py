@@ -1,4 +1,4 @@
-"""Warps in lock-step: sweeps over the pieces in program order, each step for all fragments at a piece.
+"""The lanes of a warp in lockstep: sweeps over the pieces in program order, each step for all fragments at a piece.
 
 In one sweep every fragment that can run takes at least one step, so none starves and a spin loop lets the others
 continue. Lanes may wait at a reconvergence point for lanes that spin on what only the waiting lanes can do (a lock

@@ -1,7 +1,7 @@
 // The version of the CTE headers, and what they need from a compiler: checked where they are included.
 //
 //   CTE_VERSION       major * 10000 + minor * 100 + patch: the version of cccopt that they belong to
-//   CTE_LEAST_ARCH    the lowest `__CUDA_ARCH__` that they work on: they use `.sync` forms and do not rely on lock-step execution
+//   CTE_LEAST_ARCH    the lowest `__CUDA_ARCH__` that they work on: they use `.sync` forms and do not rely on lockstep execution
 #pragma once
 
 #define CTE_VERSION 100

@@ -1,9 +1,9 @@
-// Breadth-first search, one kernel launch a level, with the two places where a warp diverges annotated.
+// Breadth-first search, one kernel launch per level, with the two places where a warp diverges annotated.
 //
 //   bfs [scale] [edge_factor] [seed]      an R-MAT graph of 2^scale vertices and edge_factor * 2^scale edges
 //
 // A lane visits the vertices v, v + stride, v + 2 * stride, ... Few of them are on the current level (`if`), and those that
-// are have between none and thousands of neighbours (`for variable`): F. Khorasani's thesis, figures 4.1 and 4.5.
+// are have between none and thousands of neighbors (`for variable`): F. Khorasani's thesis, figures 4.1 and 4.5.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -11,7 +11,7 @@
 
 // levels[v] is the distance of v from the source, or -1 while v has not been reached. Several threads may reach the same u
 // at once: all of them store the same number into one aligned word, and no thread compares against a level that is still being
-// written, so neither the order of the vertices nor that of the neighbours matters.
+// written, so neither the order of the vertices nor that of the neighbors matters.
 extern "C" __global__ void __launch_bounds__(256)
 bfs(int vertices, int current, int* levels, const int* __restrict__ row, const int* __restrict__ neighbours, int* changed) {
 #pragma ccc for

@@ -13,7 +13,7 @@
 #include "dqg.cuh"
 
 // A block works for the atom blockIdx.y. One trip of the inner loop is a pair of atoms. The two loops that the pairs are made
-// of are one loop here, for it is the number of pairs that differs between lanes.
+// of are one loop here, because the number of pairs differs between lanes.
 extern "C" __global__ void __launch_bounds__(256)
 becke(int points, int most, const double* __restrict__ lists, const double* __restrict__ x, const double* __restrict__ y,
       const double* __restrict__ z, const int* __restrict__ counts, double* __restrict__ weights) {

@@ -3,7 +3,7 @@
 //   emies [side] [sources] [observers] [seed]     side^3 boxes of about `sources` sources, and that many observers
 //
 // A lane owns an observer and goes over all boxes. Those near to it are added source by source, all others by an expansion
-// about their centre. The observers of a warp lie close together, but they do not agree on which boxes are near.
+// about their center. The observers of a warp lie close together, but they do not agree on which boxes are near.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

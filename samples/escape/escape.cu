@@ -1,4 +1,4 @@
-// The Mandelbrot set's neighbourhood: how many steps each pixel's orbit takes to escape, at most `limit`.
+// The Mandelbrot set's neighborhood: how many steps each pixel's orbit takes to escape, at most `limit`.
 //
 //   escape [width] [height] [limit]      a window 2e-4 wide at -0.7436 + 0.1318i, where the steps differ most
 //

@@ -10,7 +10,7 @@
 
 #include "hash.cuh"
 
-// Distinct keys, none of them NO_KEY: hash32 is a permutation that leaves 0 where it is, and so is the odd factor.
+// Distinct keys, none of them NO_KEY: hash32 is a permutation that maps 0 to 0, and so is multiplication by an odd factor.
 extern "C" __global__ void __launch_bounds__(256) make_pairs(unsigned pairs, unsigned seed, Pair* input) {
   for (unsigned i = threadIdx.x + blockIdx.x * blockDim.x; i < pairs; i += gridDim.x * blockDim.x)
     input[i] = Pair(hash32((i + 1) * (2 * seed + 1))) << 32 | i;

@@ -1,4 +1,4 @@
-// Ray casting: one ray a pixel against spheres, as a camera with an open lens sees them.
+// Ray casting: one ray per pixel against spheres, as a camera with an open lens sees them.
 //
 //   rt [width] [height] [spheres] [seed] [FILE.ppm]      random spheres; the picture goes into the file
 //

@@ -1,10 +1,10 @@
-// Shortest paths from one vertex, two kernel launches a round: P. Harish and P. J. Narayanan, Accelerating large graph
+// Shortest paths from one vertex, two kernel launches per round: P. Harish and P. J. Narayanan, Accelerating large graph
 // algorithms on the GPU using CUDA, 2007.
 //
 //   sssp [scale] [edge_factor] [seed]     an R-MAT graph of 2^scale vertices and edge_factor * 2^scale edges of length 1 to 64
 //
 // A lane visits the vertices v, v + stride, v + 2 * stride, ... Few of them are in the mask (`if`), and those that are have
-// between none and thousands of neighbours (`for variable`). Adjacent lanes read adjacent costs, as long as they read
+// between none and thousands of neighbors (`for variable`). Adjacent lanes read adjacent costs, as long as they read
 // them before the tasks are mixed: F. Khorasani's thesis, figure 4.9.
 #include <cstdio>
 #include <cstdlib>

@@ -1,18 +1,18 @@
 // Monte Carlo transport of photons in layered tissue: how long a photon lives is a matter of chance, so that the lanes of a
 // warp wait for the one whose photon lives longest.
 //
-//   walk [log2_photons]     follows the photons at three absorptions and prints the mean of what is stored of each
+//   walk [log2_photons]     follows the photons at three absorptions and prints the mean moment for each
 //
 // A photon flies a random distance in a random direction, is turned back at the surface, loses weight according to the
-// layer in which it arrives, and is absorbed there with a given probability: log, sine, cosine and three random numbers a
-// step. What is stored of it is its weight times the square of the distance to where it entered.
+// layer in which it arrives, and is absorbed there with a given probability: log, sine, cosine and three random numbers per
+// step. The stored moment is its weight times the square of the distance from its point of entry.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
 #include "walk.cuh"
 
-// How many steps to run between two looks at the lanes depends on how many a photon lives: one kernel for each choice.
+// The best number of steps between two votes depends on how many steps a photon lives: one kernel for each choice.
 #define PRAGMA(words) _Pragma(#words)
 #define WALK(STEPS)                                                                                           \
   extern "C" __global__ void __launch_bounds__(256) walk_##STEPS(int photons, float absorption, float* moments) { \

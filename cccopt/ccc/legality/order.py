@@ -1,4 +1,4 @@
-"""May two accesses to memory change order? The one module that answers for everything that the rewrite defers.
+"""May two accesses to memory change order? This module alone decides that, for everything that the rewrite defers.
 
 A *token* is one iteration of the marked loop. The pragma promises that tokens are independent; it says nothing about
 the order inside one. A path P runs as a task, later than what follows it in its token: it *overtakes* nothing, and all

@@ -1,4 +1,4 @@
-"""What calls pass on from which the functions compute addresses that they write to
+"""The arguments from which called functions compute the addresses that they write to
 (`cccopt.ccc.function.written_places`).
 """
 

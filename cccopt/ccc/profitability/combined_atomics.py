@@ -1,9 +1,9 @@
-"""Atomic operations that ptxas combines: one operation on an address for all lanes of a warp that make it together.
+"""Atomic operations that ptxas combines: one operation on an address for all lanes of a warp that perform it together.
 
         atom.global.add.u32 %r1, [%rd1], 1;     32 lanes: one addition of 32, and each lane's share of the old value
 
-The GPU makes one operation on an address per cycle. Lanes that reach such an operation apart, because the rewrite has
-them run their iterations at different times, make several. Appending to a worklist and counting hits are of this kind.
+The GPU performs one operation per address and cycle. Lanes that reach it at different times, because the rewrite has
+them run their iterations apart, perform several. Appending to a worklist and counting hits are of this kind.
 """
 
 from __future__ import annotations

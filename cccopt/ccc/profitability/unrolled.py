@@ -1,4 +1,4 @@
-"""Marked inner loops that nvcc would have unrolled: `auto` does not know what collecting them gains over that.
+"""Marked inner loops that nvcc would have unrolled: `auto` does not know whether collecting them is faster than that.
 
 for (int i = 0; i < 25; i++)           unmarked: 25 tests with constants, each `%` a multiplication
   if (n % primes[i] == 0) return;      marked: a loop with a load and a division, which the mark keeps rolled

@@ -1,4 +1,4 @@
-"""Conversions between types (PTX ISA 9.7.9.21, `cvt`)."""
+"""Conversions between types (PTX ISA, `cvt`)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Which warps of a launch are counted if not all are, and how many warps each of them represents.
 
-One warp is counted in each run of 2^s warps, in the order of their numbers in the grid, drawn by a hash of the run's
-number and the launch's (``%gridid``). 2^s is at most ``every``, and less for small launches, of which at least 128
-warps are counted. All values computed here are the same in all lanes of a warp, and wherever in the program they are
+Warps form sets of 2^s with consecutive numbers in the grid. A hash of the set's number and the launch's (``%gridid``)
+picks the one that is counted. 2^s is at most ``every``, and less for small launches, of which at least 128 warps are
+counted. All values computed here are the same in all lanes of a warp, and wherever in the program they are
 computed.
 
 The hash also draws the group, a copy of the counters, to which the warp belongs. The differences of the groups' sums

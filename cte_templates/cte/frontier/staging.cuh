@@ -39,8 +39,8 @@ constexpr int held_back = [] {
 /// @tparam Places    how many vertices a warp can hold back, a multiple of 32; what it appends past them goes to the queue at once. By
 ///                   default, as many as fit in 16 KiB per block, up to 256
 ///
-/// **Required.** One object for a block, in shared memory, and one queue between `clear` and `flush`. `clear` and `flush` are called by
-/// whole warps, at least once before and once after what the warp appends.
+/// **Required.** One object for a block, in shared memory, and one queue between `clear` and `flush`. Each warp calls
+/// `clear` before its first `push` and `flush` after its last one, with all lanes.
 ///
 /// An object uses `BlockDim / 32 * Places * sizeof(Vertex)` bytes of shared memory, and some for its counters. A block has 48 KiB for all
 /// `__shared__` variables, those of policies included.

@@ -12,7 +12,7 @@ namespace cte {
 
 /// A policy, and the default: each warp chooses from the sizes of its tasks how to run them.
 ///
-/// Use it for tasks of any size, known beforehand or not. It is within 5 % of the best policy on all inputs of docs/cte.md. Warps of
+/// Use it for tasks of any size, known beforehand or not. It is within about 5 % of the best policy on all inputs of docs/cte.md. Warps of
 /// a block that are done take pieces of the long tasks of others, if their closures are known to be the same.
 ///
 /// @code
