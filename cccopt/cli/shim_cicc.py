@@ -140,7 +140,9 @@ def _compile(call: Call, settings: Settings) -> int:
     finally:
         # Whatever became of the regions, nvcc's messages on the program are shown.
         sys.stderr.write(compiler.messages)
-    for remark in unit.remarks:
+    # Of text that is only checked, no annotation reaches a kernel.
+    said = [r for r in unit.remarks if not (call.makes_no_code and r.code == "CCC019")]
+    for remark in said:
         if settings.verbose or remark.severity is Severity.WARNING:
             print(render(remark), file=sys.stderr)
     if call.output is not None:

@@ -48,8 +48,15 @@ def run(arguments: argparse.Namespace) -> int:
     require_writable(arguments.output, arguments.report, arguments.explorer)
     stages: list[tuple[str, Module]] = []
     name = str(arguments.input)
+    text = read_text(arguments.input)
+    if "// ccc " not in text:
+        print(
+            f"note: {name} has no marks, so it is written unchanged; `ccc-nvcc --ccc-keep=FOLDER` writes marked PTX of"
+            " annotated CUDA (FOLDER/NAME.ARCH.1.ptx)",
+            file=sys.stderr,
+        )
     result = transform(
-        read_text(arguments.input),
+        text,
         ccc=arguments.ccc,
         keep_going=arguments.keep_going,
         name=name,

@@ -299,7 +299,7 @@ def _names(statement: Statement) -> set[str]:
 
 def unmangled(name: str) -> str:
     """The plain name in an Itanium-mangled one (``_Z3bfsiPi``: ``bfs``), the last part of a nested name."""
-    match = re.match(r"_ZN?(?:K|V)*", name)
+    match = re.match(r"_Z(?:(N)[rVK]*|L)?", name)
     if match is None:
         return name
     rest, plain = name[match.end() :], name
@@ -307,4 +307,6 @@ def unmangled(name: str) -> str:
         length = int(number[0])
         plain = rest[number.end() : number.end() + length]
         rest = rest[number.end() + length :]
+        if match[1] is None:
+            break  # parameters follow, which may be structures
     return plain

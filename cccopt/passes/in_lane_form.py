@@ -240,14 +240,17 @@ def _why_declined(
     plan: InLanePlan, numbers: InLaneEstimate | None, cause: Refusal | None, *, by_cost: bool
 ) -> Diagnostic:
     """Why `auto` leaves the loop as it is."""
+    verdict, help = "is not known to pay off", HOW
     if numbers is None:
-        gain, help = "no profile shows how many lanes run the loop's paths together", HOW
+        gain = "no profile shows how many lanes run the loop's paths together"
     else:
         gain = f"in the in-lane form, it is predicted to be {numbers.loop.gain:.2f}x as fast"
-        gain += f", but {TOO_LITTLE_IN_LANE}" if numbers.loop.gain > 1 else ""
-        help = "add `always` to the pragma to rewrite it anyway"
+        verdict, help = "would make it slower", ""
+        if numbers.loop.gain > 1:
+            gain += f", but {TOO_LITTLE_IN_LANE}"
+            verdict, help = "may not pay off", "add `always` to the pragma to rewrite it anyway"
     why = "; ".join(filter(None, (_why_here(cause, by_cost=by_cost), gain)))
-    message = "the marked loop stays as it is: the in-lane form, in which lanes wait, is not known to pay off"
+    message = f"the marked loop stays as it is: the in-lane form, in which lanes wait, {verdict}"
     return refusal.remark("CCC050", message, plan.region.annotation.place, why, help, _notes(cause))
 
 

@@ -98,6 +98,11 @@ class Call:
         return self.output is None or "-olto" in self.arguments
 
     @property
+    def makes_no_code(self) -> bool:
+        """Whether cicc only checks the text (``-fdevice-syntax-only``): its PTX is empty."""
+        return "--device-syntax-only" in self.arguments
+
+    @property
     def is_relocatable(self) -> bool:
         """Whether other code may be linked to what cicc makes (``-rdc=true``)."""
         return "--device-c" in self.arguments

@@ -114,6 +114,14 @@ def test_transform_writes_what_each_pass_makes() -> None:
     assert "vote.sync" not in given
 
 
+def test_transform_says_that_there_are_no_marks(capsys: pytest.CaptureFixture[str]) -> None:
+    plain = ".version 8.0\n.target sm_90\n.address_size 64\n"
+    Path("plain.ptx").write_text(plain)
+    assert main(["transform", "plain.ptx", "-o", "out.ptx"]) == 0
+    assert Path("out.ptx").read_text() == plain
+    assert "plain.ptx has no marks" in capsys.readouterr().err
+
+
 def test_transform_off_changes_no_byte() -> None:
     assert main(["transform", "marked.ptx", "-o", "out.ptx", "--ccc", "off"]) == 0
     assert Path("out.ptx").read_text() == MARKED
@@ -307,4 +315,4 @@ def test_other_shells_have_scripts(shell: str, capsys: pytest.CaptureFixture[str
 def test_completion_needs_shtab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "shtab", None)
     assert main(["--completion", "bash"]) == 1
-    assert "pip install cccopt[completion]" in capsys.readouterr().err
+    assert "pip install 'cccopt[completion]" in capsys.readouterr().err

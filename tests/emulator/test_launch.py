@@ -146,8 +146,8 @@ def test_static_shared_memory_is_what_ptxas_takes() -> None:
 
 
 def test_kernel_names() -> None:
-    assert [unmangled(n) for n in ("_Z3bfsiPi", "plain", "_ZN2ns4deepEPf", "_Z4meltIiEvPT_")] == [
-        "bfs", "plain", "deep", "melt",
+    assert [unmangled(n) for n in ("_Z3one1Ti", "_Z3bfsiPi", "plain", "_ZN2ns4deepEPf", "_Z4meltIiEvPT_")] == [
+        "one", "bfs", "plain", "deep", "melt",
     ]  # fmt: skip
     with pytest.raises(EmulatorError, match="name one of `k`"):
         emulate(kernel(""), "bfs", grid=1, block=1, args=[np.zeros(1, np.uint32)])

@@ -41,6 +41,11 @@ def test_code_without_ptx_is_known(tmp_path: Path) -> None:
     assert call(tmp_path, extra="--emit-optix-ir").links_late
 
 
+def test_a_call_may_only_check_the_text(tmp_path: Path) -> None:
+    assert not call(tmp_path).makes_no_code
+    assert call(tmp_path, extra="--device-syntax-only").makes_no_code
+
+
 def test_other_code_may_be_linked_to_relocatable_code(tmp_path: Path) -> None:
     assert not call(tmp_path).is_relocatable
     assert call(tmp_path, extra="--device-c").is_relocatable

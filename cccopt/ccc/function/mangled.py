@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _NUMBER = re.compile(r"\d+")
+_PREFIX = re.compile(r"_Z(?:(N)[rVK]*|L)?")
 
 
 def is_named(symbol: str, name: str) -> bool:
@@ -25,11 +26,12 @@ def _parts(symbol: str) -> list[str]:
     """The parts of a function's name; for a C function, its symbol."""
     if not symbol.startswith("_Z"):
         return [symbol]
-    nested = symbol.startswith("_ZN")
-    at = 3 if nested else 2
+    prefix = _PREFIX.match(symbol)
+    assert prefix is not None
+    nested, at = bool(prefix[1]), prefix.end()
     found: list[str] = []
-    while (number := _NUMBER.match(symbol, at)) is not None:
+    while (number := _NUMBER.match(symbol, at)) is not None and (nested or not found):
         at = number.end() + int(number[0])
         found.append(symbol[number.end() : at])
-    # A nested name must end here: template arguments may belong to a class.
+    # A nested name must end here: template arguments may belong to a class. After any other, parameters follow.
     return found if not nested or symbol[at : at + 1] == "E" else []

@@ -17,6 +17,9 @@ from cccopt.ccc.function.mangled import is_named, source_name
         ("_ZN2ns1fEfi", "ns::f"),
         ("_ZN2ns1fEfi", "f"),
         ("_ZN5outer2ns10evaluate12Efi", "ns::evaluate12"),
+        ("_Z5force6float3", "force"),  # a structure as a parameter
+        ("_ZL5force6float3", "force"),
+        ("_ZNK4Disk4areaEj", "Disk::area"),
     ],
 )
 def test_named(symbol: str, name: str) -> None:
@@ -29,6 +32,8 @@ def test_named(symbol: str, name: str) -> None:
         ("f", "g"),
         ("f", "ns::f"),
         ("_Z1ff", "ff"),
+        ("_Z5force6float3", "float3"),
+        ("_Z5force6float3", "force::float3"),
         ("_ZN2ns1fEfi", "ns"),
         ("_ZN2ns1fEfi", "other::f"),
         ("_ZN1fIiE1gEv", "f"),  # a member of a class template
