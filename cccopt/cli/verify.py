@@ -41,9 +41,12 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _tolerance(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
     if not 0 <= number < np.inf:
-        raise argparse.ArgumentTypeError(f"`{text}` is not a relative error: it must be 0 or more")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a relative error: it must be a number, 0 or more")
     return number
 
 

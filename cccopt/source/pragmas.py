@@ -113,7 +113,8 @@ def _kind(words: list[_Word], body: str, locate: Locate) -> tuple[Kind, list[_Wo
 
 def _check_word(word: _Word, kind: Kind, seen: dict[str, _Word], place: Place) -> None:
     if word.text not in _PARSERS:
-        raise _refused(_unknown("clause", word, tuple(_PARSERS), place))
+        known = ("variable", *_PARSERS) if kind is Kind.FOR and not seen else tuple(_PARSERS)
+        raise _refused(_unknown("clause", word, known, place))
     if _key(word) in seen and word.text != "reduce":
         earlier = seen[_key(word)].text
         problem = (

@@ -54,7 +54,7 @@ def test_pragmas(body: str, kind: str, clauses: Clauses) -> None:
         ("ccc", "CCC010", 1, "does not say what"),
         ("ccc fro", "CCC010", 5, "did you mean `for`?"),
         ("ccc If", "CCC010", 5, "did you mean `if`?"),
-        ("ccc for varable", "CCC010", 9, "unknown clause `varable`"),
+        ("ccc for varable", "CCC010", 9, "did you mean `variable`?"),
         ("ccc if independant", "CCC010", 8, "did you mean `independent`?"),
         ("ccc for for", "CCC010", 9, "unknown clause `for`"),
         ("ccc for ,", "CCC010", 9, "unknown clause `,`"),
