@@ -303,7 +303,7 @@ def test_the_reference_says_what_is_supported() -> None:
 
 
 def test_the_reference_names_every_clause() -> None:
-    known = verdict_help("ccc for no_such_word")
+    known = verdict_help("ccc if no_such_word")
     text = (REPOSITORY / "docs/annotations.md").read_text()
     assert len(known) > 5
     cells = re.findall(r"^\| ([^|]*) \|", text.partition("\n## Clauses\n")[2], re.MULTILINE)
