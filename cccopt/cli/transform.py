@@ -49,12 +49,6 @@ def run(arguments: argparse.Namespace) -> int:
     stages: list[tuple[str, Module]] = []
     name = str(arguments.input)
     text = read_text(arguments.input)
-    if "// ccc " not in text:
-        print(
-            f"note: {name} has no marks, so it is written unchanged; `ccc-nvcc --ccc-keep=FOLDER` writes marked PTX of"
-            " annotated CUDA (FOLDER/NAME.ARCH.1.ptx)",
-            file=sys.stderr,
-        )
     result = transform(
         text,
         ccc=arguments.ccc,
@@ -74,4 +68,10 @@ def run(arguments: argparse.Namespace) -> int:
         outputs[arguments.explorer] = encoded(json.dumps(pipeline_view(stages)) + "\n")
     write_all(outputs)
     print_remarks(result.report, sys.stderr)
+    if "// ccc " not in text:
+        print(
+            f"note: {name} has no marks, so it is written unchanged; `ccc-nvcc --ccc-keep=FOLDER` writes marked PTX of"
+            " annotated CUDA (FOLDER/NAME.ARCH.1.ptx)",
+            file=sys.stderr,
+        )
     return 0
