@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -117,10 +118,14 @@ def parameter_bytes(
     parameters: Sequence[tuple[int, Variable]], size: int, arguments: Sequence[Any], buffers: Buffers
 ) -> Array:
     """The kernel's parameter block; raises EmulatorError if an argument does not fit its parameter."""
+    variables = [variable for _, variable in parameters]
     if len(parameters) != len(arguments):
         given = f"{len(arguments)} {'was' if len(arguments) == 1 else 'were'} given"
         raise refuse(
             f"the kernel takes {quantity(len(parameters), 'argument')}, but {given}",
+            why=f"its parameters are {', '.join(map(_described, variables))}; pointers are .u64"
+            if variables
+            else "",
             help="give one argument for each parameter, in order",
         )
     for (_, variable), argument in zip(parameters, arguments, strict=True):
@@ -134,19 +139,35 @@ def parameter_bytes(
     return block
 
 
+_STRUCT = "pass a structure as bytes, which only Python can (`cccopt.emulate`)"
+
+
+def _named(variable: Variable) -> str:
+    """A parameter as messages name it: by its place, counted from 1, if nvcc has numbered it."""
+    number = re.search(r"_param_(\d+)$", variable.name)
+    return f"parameter `{variable.name}`" if number is None else f"parameter {int(number[1]) + 1}"
+
+
+def _described(variable: Variable) -> str:
+    return f"a structure of {size_of(variable)} bytes" if variable.dimensions else variable.type.strip()
+
+
 def _one(variable: Variable, argument: Any, buffers: Buffers) -> bytes:
     size = size_of(variable)
-    name = variable.name
+    name = _named(variable)
     if isinstance(argument, bytes | bytearray):
         if len(argument) != size:
-            raise refuse(f"parameter `{name}` has {size} bytes, but its argument has {len(argument)}")
+            raise refuse(f"{name} has {size} bytes, but its argument has {len(argument)}")
         return bytes(argument)
     if isinstance(argument, np.ndarray) and argument.ndim > 0:
         if variable.dimensions or size != 8:
-            raise refuse(f"parameter `{name}` is not a pointer, but its argument is an array")
+            raise refuse(
+                f"{name} is not a pointer, but its argument is an array",
+                help=_STRUCT if variable.dimensions else "",
+            )
         return buffers.address(argument).to_bytes(8, "little")
     if variable.dimensions:
-        raise refuse(f"parameter `{name}` is a struct of {size} bytes", help="pass it as bytes (in Python)")
+        raise refuse(f"{name} is a struct of {size} bytes", help=_STRUCT)
     if isinstance(argument, np.ndarray):
         argument = argument[()]
     return _number(variable, argument)
@@ -156,7 +177,7 @@ def _number(variable: Variable, argument: Any) -> bytes:
     type_name = variable.type.strip().lstrip(".")
     if type_name not in TYPES:
         raise refuse(
-            f"parameter `{variable.name}` has type .{type_name}, which cannot be set from a number",
+            f"{_named(variable)} has type .{type_name}, which cannot be set from a number",
             help="pass it as bytes (in Python)",
         )
     t = TYPES[type_name]
@@ -164,9 +185,7 @@ def _number(variable: Variable, argument: Any) -> bytes:
         argument = int(argument)
     is_real = isinstance(argument, float | np.floating)
     if not is_real and not isinstance(argument, int | np.integer):
-        raise refuse(
-            f"parameter `{variable.name}` cannot take an argument of type `{type(argument).__name__}`"
-        )
+        raise refuse(f"{_named(variable)} cannot take an argument of type `{type(argument).__name__}`")
     if t.kind == "f" or (is_real and type_name.startswith("b")):
         as_float = np.dtype(f"f{t.itemsize}")
         with np.errstate(over="ignore"):
@@ -175,9 +194,7 @@ def _number(variable: Variable, argument: Any) -> bytes:
             raise _range(variable, argument)
         return np.asarray(value).tobytes()
     if is_real:
-        raise refuse(
-            f"parameter `{variable.name}` is .{type_name}, but its argument is the number {argument}"
-        )
+        raise refuse(f"{_named(variable)} is .{type_name}, but its argument is the number {argument}")
     # nvcc also writes .u32 for a C int, so both readings of the bits are in range.
     bits = 8 * t.itemsize
     low = -(1 << (bits - 1))
@@ -188,6 +205,4 @@ def _number(variable: Variable, argument: Any) -> bytes:
 
 
 def _range(variable: Variable, argument: Any) -> EmulatorError:
-    return refuse(
-        f"parameter `{variable.name}` is {variable.type}, but its argument {argument} is out of range"
-    )
+    return refuse(f"{_named(variable)} is {variable.type}, but its argument {argument} is out of range")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -89,7 +90,9 @@ class Program:
         if found:
             raise refuse(f"several kernels are called `{kernel}`", help=f"name one of {', '.join(found)}")
         known = ", ".join(f"`{name}`" for name in entries)
-        help = f"name one of {known}" if entries else "give it PTX with an `.entry`"
+        close = get_close_matches(kernel, [unmangled(name) for name in entries], n=1)
+        choice = f"did you mean `{close[0]}`? " if close else ""
+        help = f"{choice}name one of {known}" if entries else "give it PTX with an `.entry`"
         raise refuse(f"no kernel `{kernel}` in the module", help=help)
 
     def launch(

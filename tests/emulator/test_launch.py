@@ -149,6 +149,16 @@ def test_kernel_names() -> None:
     assert [unmangled(n) for n in ("_Z3one1Ti", "_Z3bfsiPi", "plain", "_ZN2ns4deepEPf", "_Z4meltIiEvPT_")] == [
         "one", "bfs", "plain", "deep", "melt",
     ]  # fmt: skip
+    with pytest.raises(EmulatorError, match=r"did you mean `kernel`\? name one of `_Z6kernelPj`"):
+        emulate(
+            kernel("").replace(" k(", " _Z6kernelPj("),
+            "kernal",
+            grid=1,
+            block=1,
+            args=[np.zeros(1, np.uint32)],
+        )
+    with pytest.raises(EmulatorError, match=r"why: its parameters are \.u64; pointers"):
+        emulate(kernel(""), "k", grid=1, block=1, args=[])
     with pytest.raises(EmulatorError, match="name one of `k`"):
         emulate(kernel(""), "bfs", grid=1, block=1, args=[np.zeros(1, np.uint32)])
 
