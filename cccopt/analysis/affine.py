@@ -158,7 +158,7 @@ class LaneStrides:
                 block[inside] in loop.blocks
                 and block[outside] not in loop.blocks
                 and self.dominators.dominates(block[outside], loop.header)
-                and all(self.dominators.dominates(block[inside], latch) for latch in loop.latches)
+                and loop.always_runs(block[inside], self.dominators)
             ):
                 return outside, inside
         return None

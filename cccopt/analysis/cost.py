@@ -149,7 +149,7 @@ class Costs:
     def _exit_after(self, loop: Loop, block: int, target: int) -> int | None:
         """The number of iterations after which the branch that ends ``block`` surely leaves the loop for ``target``."""
         branch = control_flow.ending(self.body, self.cfg.blocks[block])
-        if not self._is_in_each_iteration(loop, block):
+        if not loop.always_runs(block, self._dominators):
             return None
         if branch is None or branch.guard is None or isa.facts(branch).control is not Control.BRANCH:
             return None
@@ -203,13 +203,10 @@ class Costs:
         if len(starts) != 1 or starts[0] is None or step is None:
             return None
         block = self.cfg.block_of(inside[0])
-        return (starts[0], step) if self._is_in_each_iteration(loop, block) else None
-
-    def _is_in_each_iteration(self, loop: Loop, block: int) -> bool:
-        return all(self._dominance.dominates(block, latch) for latch in loop.latches)
+        return (starts[0], step) if loop.always_runs(block, self._dominators) else None
 
     @cached_property
-    def _dominance(self) -> Dominance:
+    def _dominators(self) -> Dominance:
         return dominators(self.cfg)
 
     def _step(self, definition: int, name: str, phi: frozenset[int], depth: int) -> int | None:

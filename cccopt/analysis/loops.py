@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cccopt.analysis.cfg import ControlFlowGraph
-from cccopt.analysis.dominance import dominators
+from cccopt.analysis.dominance import Dominance, dominators
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,10 @@ class Loop:
     exits: tuple[tuple[int, int], ...]
     parent: int | None
     depth: int
+
+    def always_runs(self, block: int, dominators: Dominance) -> bool:
+        """Whether each iteration that another one follows runs the block."""
+        return all(dominators.dominates(block, latch) for latch in self.latches)
 
 
 def loops(cfg: ControlFlowGraph) -> tuple[Loop, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cccopt.cli.common import add_bisection, add_mode, add_profile, add_resident, print_remarks
 from cccopt.driver import transform
+from cccopt.driver.function_texts import MARKER
 from cccopt.files import encoded, read_text, require_writable, write_all
 from cccopt.report.explorer import pipeline_view
 
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         outputs[arguments.explorer] = encoded(json.dumps(pipeline_view(stages)) + "\n")
     write_all(outputs)
     print_remarks(result.report, sys.stderr)
-    if "// ccc " not in text:
+    if not MARKER.search(text):
         print(
             f"note: {name} has no marks, so it is written unchanged; `ccc-nvcc --ccc-keep=FOLDER` writes marked PTX of"
             " annotated CUDA (FOLDER/NAME.ARCH.1.ptx)",

@@ -173,7 +173,7 @@ class Decoder:
                 UNSUPPORTED,
                 f"`{item.instruction.opcode}`: indirect call",
                 item,
-                why="only direct calls are followed",
+                why="it is not known which functions it may call",
             )
         if not names or names[0] not in self._functions:
             raise self._places.error(MALFORMED, f"call of an unknown function `{', '.join(names)}`", item)

@@ -1,4 +1,4 @@
-"""A program that uses two GPUs, from several threads or processes: its results, its counts, and the workers."""
+"""A program that uses two GPUs, from several threads or processes: its results and its counts."""
 
 from __future__ import annotations
 

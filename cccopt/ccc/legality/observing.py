@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction
-from cccopt.ptx.isa import Control, Memory
+from cccopt.ptx.isa import Memory
 
 _FRESH = frozenset(("relaxed", "acquire", "cv", "cg"))
 """Modifiers of loads with which programs request what other threads have written."""
@@ -24,10 +24,3 @@ def loads_common(instruction: Instruction) -> bool:
     facts = isa.facts(instruction)
     private = facts.space in ("local", "param", "const") or "nc" in instruction.parts
     return facts.memory is Memory.LOAD and not private
-
-
-def stores_common(instruction: Instruction) -> bool:
-    """Whether an instruction writes to memory that may be another thread's too."""
-    facts = isa.facts(instruction)
-    writes = facts.memory in (Memory.STORE, Memory.ATOMIC) and facts.control is not Control.CALL
-    return writes and facts.space not in ("local", "param")

@@ -34,8 +34,9 @@ from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.function.call_sequences import symbols_of
 from cccopt.ccc.function.calls import HARMLESS_CALLS
 from cccopt.ccc.function.view import View
+from cccopt.ccc.function.written_places import writes_elsewhere
 from cccopt.ccc.legality.deciding import deciding
-from cccopt.ccc.legality.observing import loads_common, observes, stores_common
+from cccopt.ccc.legality.observing import loads_common, observes
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, TextureAddress
 from cccopt.ptx.isa import Arithmetic, Control, Memory, callee_of, registers_in
@@ -164,7 +165,7 @@ class _Ends:
     def _repeats(self, call: Instruction) -> bool:
         """Whether a call reads the same places in each inner iteration, and nothing in the loop writes."""
         code = [(i, s) for i in self.inside if isinstance(s := self.view.body[i], Instruction)]
-        if any(stores_common(inner) for _, s in code for inner in self.view.with_callees(s)):
+        if any(writes_elsewhere(inner) for _, s in code for inner in self.view.with_callees(s)):
             return False
         names = set(symbols_of(call))
         arguments = ((i, s) for i, s in code if s.base == "st" and not names.isdisjoint(symbols_of(s)))
@@ -192,8 +193,7 @@ class _Ends:
 
     def _always(self) -> Iterator[int]:
         """The exiting blocks that each inner iteration reaches."""
-        dominates = self.view.dominators.dominates
-        return (b for b in self._leaving() if all(dominates(b, latch) for latch in self.loop.latches))
+        return (b for b in self._leaving() if self.loop.always_runs(b, self.view.dominators))
 
     def _ends_itself(self, block: int) -> bool:
         """Whether the loop's own progress makes lanes leave it at the end of ``block``."""
@@ -335,7 +335,7 @@ class _Ends:
     def each_time(self, index: int) -> bool:
         """Whether each inner iteration runs the statement."""
         block = self.view.cfg.block_of(index)
-        return all(self.view.dominators.dominates(block, latch) for latch in self.loop.latches)
+        return self.loop.always_runs(block, self.view.dominators)
 
     def _only(self, use: int, register: str) -> int | None:
         """The one statement of the loop whose result ``use`` reads."""

@@ -261,7 +261,7 @@ PARAMETER = Rule(
 )
 VANISHED = Rule(
     "CCC053",
-    "nothing is left of this annotated {} in the compiled code",
+    "nothing is left of this annotated loop in the compiled code",
     "the compiler removed it, merged it with other code or took it apart",
     "see what the compiler made of it with `nvcc -ptx`; an empty body or a constant condition is the usual"
     " cause",

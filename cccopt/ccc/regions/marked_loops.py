@@ -230,11 +230,11 @@ def _check_in_loops(
             continue
         is_path = annotation.event == MarkedShape.PATH or annotation.variable
         if not is_path and not marked[annotation.region]:
-            raise refuse(refusal.VANISHED, annotation.place, "loop")
+            raise refuse(refusal.VANISHED, annotation.place)
         if not is_path or annotation.region in in_loops:
             continue
         if annotation.variable and not marked[annotation.region]:
-            raise refuse(refusal.VANISHED, annotation.place, "loop")
+            raise refuse(refusal.VANISHED, annotation.place)
         if annotation.region in elsewhere:
             remarks.append(_copy_outside(annotation))
             continue
